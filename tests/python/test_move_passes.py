@@ -257,6 +257,20 @@ def test_the_output_needs_room_too_if_its_size_is_known(tmp_path, slices, monkey
     assert bool(found.lack or len(found.passes) == 1) == (not encoded)
 
 
+@pytest.mark.parametrize("parts", [2, 3])
+def test_the_outputs_of_all_arrays_of_a_file_need_room(tmp_path, slices, monkeypatch, parts):
+    """An intermediate, and the two arrays of the output."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in "uv":
+            file.create_dataset(name, data=slices, chunks=(1, *slices.shape[1:]))
+    monkeypatch.setattr(move_plan, "BLOCK_BYTES", 0)
+    monkeypatch.setattr(move_plan, "FILE_COST_BYTES", 0)
+    monkeypatch.setattr(space, "free_bytes", lambda directory: parts * slices.nbytes)
+    found = intend(tmp_path / "a.h5", tmp_path / "b.h5", **PENCILS).members
+    for one in found.values():
+        assert bool(one.plan.lack or len(one.plan.passes) == 1) == (parts == 2)
+
+
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path, slices):
     for name, words in (("none", "is not a directory"), ("a.zarr/zarr.json", "is not a directory")):
         with pytest.raises(dm.errors.IoFailed, match=f"temporary= {tmp_path}/{name} {words}"):

@@ -27,6 +27,9 @@ from typing import Any
 
 from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 
+BLOCK_BYTES = 1 << 18
+KEPT_BLOCKS = 32
+
 #: Schemes of addresses; those of files are paths (`names.place_of`).
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 READ_ONLY = ("http", "https")
@@ -336,10 +339,6 @@ class AddressBytes:
 
         with failing(f"{self.address} cannot be read"):
             return dict(obstore.head(self._store, self._name))
-
-
-BLOCK_BYTES = 1 << 18
-KEPT_BLOCKS = 32
 
 
 class AddressBlocks(AddressBytes):

@@ -22,10 +22,10 @@ import numpy as np
 
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, formats, zarr_group
+from datamover.files.chunk_boxes import limited
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.joined import Part
 from datamover.files.many_files import Many, exact
-from datamover.files.region import limited
 from datamover.files.write_back import sync_path
 from datamover.files.zarr_array import zarr_python
 

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chunks of input and output, in the dimensions of the output's file."""
+"""Chunks of input and output, in the dimensions of the output's file, and checksums of these."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from datamover.errors import NoMemory
-from datamover.files.checksums import Checksums
+from datamover._plan import crc32c
+from datamover.errors import InvalidArgument, IoFailed, NoMemory
+from datamover.files.at_work import do_all
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, runs, too_little
 from datamover.files.flat import FlatFile
@@ -20,6 +22,93 @@ from datamover.files.formats import ArraySpec, Order, Shape
 
 #: Minimum size of contiguous pieces of files, if memory allows.
 GOOD_RUN_BYTES = 64 << 10
+#: Pieces of flat files, in order of preference.
+FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
+#: Minimum length of the pieces that are copied between files of different order: an element that is
+#: written separately costs as much as a cache line.
+COPY_BYTES = 64
+#: Parts of the memory limit for a box of a flat file.
+FLAT_BOX_PARTS = (8, 16, 64, 256)
+#: zarr-python holds a chunk encoded and decoded, and parts of shards; measured: 3.5.
+READ_COPIES = 4
+#: Part of the memory limit for reading a shard; larger shards are read in parts.
+SHARD_PARTS = 4
+
+KINDS = ("crc32c",)
+
+
+class Checksums:
+    """Checksums of the boxes that this process wrote, to compare with those of the file.
+
+    Parameters
+    ----------
+    kind : str
+        "crc32c".
+    dtype : numpy.dtype
+        Dtype of the written elements.
+
+    Raises
+    ------
+    InvalidArgument
+        The kind is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datamover.files.chunk_sides import Checksums
+    >>> sums = Checksums("crc32c", np.dtype("u1"))
+    >>> sums.add((0,), np.frombuffer(b"123456789", "u1"))
+    >>> [hex(found) for _, found in sums.boxes.values()]
+    ['0xe3069283']
+    """
+
+    def __init__(self, kind: str, dtype: np.dtype):
+        if kind not in KINDS:
+            raise InvalidArgument(f"check is {kind!r}; there is {', '.join(KINDS)}")
+        self._dtype = dtype
+        self._lock = threading.Lock()
+        #: Extents and checksum of the elements in C order, by first index.
+        self.boxes: dict[Shape, tuple[Shape, int]] = {}
+
+    def _of(self, array: np.ndarray, dtype: np.dtype) -> int:
+        """Return the checksum of elements, independent of their byte order and gaps in a file."""
+        plain = _plain(dtype)
+        elements = array.view(dtype)
+        return crc32c((elements if plain == dtype else elements.astype(plain)).tobytes())
+
+    def add(self, lo: Shape, array: np.ndarray) -> None:
+        """Add a box that is written. May be called by several threads."""
+        found = self._of(array, self._dtype)
+        with self._lock:
+            self.boxes[lo] = array.shape, found
+
+    def verify(self, reader: Any, path: str, threads: int) -> None:
+        """Read all boxes and compare.
+
+        Raises
+        ------
+        IoFailed
+            A checksum differs.
+        """
+
+        def check(box: tuple[Shape, tuple[Shape, int]]) -> None:
+            lo, (shape, expected) = box
+            out = np.empty(shape, np.dtype((np.void, reader.spec.dtype.itemsize)))
+            reader.read(lo, out)
+            if self._of(out, reader.spec.dtype) != expected:
+                raise IoFailed(
+                    f"{path} does not hold what was written, from index {lo} on: the checksum "
+                    "differs"
+                )
+
+        do_all(list(self.boxes.items()), check, threads)
+
+
+def _plain(dtype: np.dtype) -> np.dtype:
+    """Return a dtype in little endian, and records without gaps."""
+    if dtype.names is None:
+        return dtype.newbyteorder("<")
+    return np.dtype([(name, _plain(dtype[name])) for name in dtype.names])
 
 
 def contiguous(shape: Shape, axes: Shape, itemsize: int, target_bytes: int) -> Shape:
@@ -107,19 +196,6 @@ def _even_multiple(extent: int, most: int, unit: int) -> int:
     """Return a multiple of `unit`, at most `most`, that cuts an extent into nearly equal pieces."""
     units = -(-extent // unit)
     return _even(units, max(most // unit, 1)) * unit
-
-
-#: Pieces of flat files, in order of preference.
-FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
-#: Minimum length of the pieces that are copied between files of different order: an element that is
-#: written separately costs as much as a cache line.
-COPY_BYTES = 64
-#: Parts of the memory limit for a box of a flat file.
-FLAT_BOX_PARTS = (8, 16, 64, 256)
-#: zarr-python holds a chunk encoded and decoded, and parts of shards; measured: 3.5.
-READ_COPIES = 4
-#: Part of the memory limit for reading a shard; larger shards are read in parts.
-SHARD_PARTS = 4
 
 
 class Source:

@@ -21,14 +21,13 @@ import numpy as np
 
 from datamover.dtype_words import dtype_of
 from datamover.errors import IoFailed
-from datamover.files import bounded_decode, write_back, zarr_group
+from datamover.files import chunk_boxes, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 from datamover.files.scratch import contiguous_pieces
 from datamover.files.space import is_no_space, no_space
-from datamover.launch import new_token
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -149,8 +148,7 @@ def layout_of(said: dict[str, Any]) -> Layout:
         Of any type: it is not plain, or its metadata is wrong. Arrays that are empty, a single
         element or too large for any memory are not plain.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = _layout_of_v3(said) if said.get("zarr_format") == 3 else _layout_of_v2(said)
     size = math.prod(found.shape)
     require(len(found.shape) == len(found.chunks) > 0 and min(found.chunks) > 0 < size)
@@ -198,7 +196,7 @@ class OrdinaryArray(ChunkedArray):
             found = read_fully(fd, os.fstat(fd).st_size, 0)
             data = found
             if self._codec is not None:
-                data = bounded_decode.decode(self._codec, found, self._chunk_bytes)
+                data = chunk_boxes.decode(self._codec, found, self._chunk_bytes)
             flat = np.frombuffer(data, np.uint8)
             if flat.size != self._chunk_bytes:
                 raise ValueError(f"it holds {flat.size:,} bytes, not {self._chunk_bytes:,}")
@@ -267,30 +265,22 @@ class OrdinaryArray(ChunkedArray):
         """
         from datamover.files import placing
 
-        beside = placing.temporary_path(self._beside(), new_token())
-        lock = placing.claim(beside, is_directory=False)
-        try:
+        with placing.replacing(self._beside()) as beside:
             self._write_file(beside, [data])
             try:
                 os.replace(beside, path)
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 os.replace(beside, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(beside)
-            raise
-        finally:
-            placing.let_go(lock)
 
     def _beside(self) -> str:
         return os.path.join(self._path, "chunk")
 
-    def remove_leftovers(self) -> list[str]:
-        """Remove files that killed processes left while replacing chunks; return their names."""
+    def remove_leftovers(self) -> None:
+        """Remove files that killed processes left while replacing chunks."""
         from datamover.files import placing
 
-        return placing.remove_leftovers(self._beside())
+        placing.remove_leftovers(self._beside())
 
     def _write_file(self, path: str, pieces: Iterable[Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

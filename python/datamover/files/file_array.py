@@ -260,8 +260,8 @@ class FileArray(Unfinished):
                     self._file = _opened(request)
                     if self.mode == "r+":
                         self._synced = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-                        if comm.rank == 0:
-                            _remove_leftovers(self._file)
+                        if comm.rank == 0 and isinstance(self._file, OrdinaryArray):
+                            self._file.remove_leftovers()  # of a killed program
             with together(comm):
                 self._check()
             #: By which movers read and write parts of it.
@@ -461,12 +461,6 @@ def _reopened(file: Any, path: str) -> Any:
         f"{path} has chunks, or elements that only h5py reads: only contiguous HDF5 datasets can "
         "be written; create a new one"
     )
-
-
-def _remove_leftovers(file: Any) -> None:
-    """Remove incomplete chunks of a killed program."""
-    if isinstance(file, OrdinaryArray):
-        placing.tell_of_leftovers(file.remove_leftovers())
 
 
 def _writable(file: Any) -> Any:

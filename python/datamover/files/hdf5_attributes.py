@@ -23,6 +23,29 @@ from datamover.files.hdf5_types import native_of
 from datamover.files.json_values import FILL_VALUE, MISSING, MISSING_VALUE, numbers
 from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
 
+#: Attributes that are valid in their file only: references and numbers of its dimensions. Names of
+#: dimensions are handled separately.
+OF_DIMENSIONS = {
+    "DIMENSION_LABELS",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "_Netcdf4Coordinates",
+    "_Netcdf4Dimid",
+}
+#: Attributes whose type determines that of decoded elements, and the bytes of JSON's numbers.
+OF_PACKED, JSON_BYTES = ("scale_factor", "add_offset"), 8
+#: The attribute of the file that identifies datasets of NetCDF.
+OF_NETCDF = "_NCProperties"
+#: Attributes that have the type of the elements, by the CF conventions. JSON does not record it.
+OF_ELEMENTS = (
+    *("valid_range", "valid_min", "valid_max", "flag_values", "flag_masks"),
+    MISSING_VALUE,
+)
+#: In HDF5's default header, an attribute has less than 64 KB, and they are searched one by one.
+#: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
+MOST_BYTES_IN_HEADER = 1 << 13
+log = logging.getLogger("datamover")
+
 
 def scale_of(array: str, dimension: str) -> str:
     """Return the name of the scale of a dimension, in the group of the array."""
@@ -111,31 +134,6 @@ def with_scales(
 def _can_be_scale(name: Any) -> bool:
     is_text = isinstance(name, str) and name.isprintable() and "/" not in name
     return is_text and name not in ("", ".", "..")
-
-
-#: Attributes that are valid in their file only: references and numbers of its dimensions. Names of
-#: dimensions are handled separately.
-OF_DIMENSIONS = {
-    "DIMENSION_LABELS",
-    "DIMENSION_LIST",
-    "REFERENCE_LIST",
-    "_Netcdf4Coordinates",
-    "_Netcdf4Dimid",
-}
-#: Attributes whose type determines that of decoded elements, and the bytes of JSON's numbers.
-OF_PACKED, JSON_BYTES = ("scale_factor", "add_offset"), 8
-#: The attribute of the file that identifies datasets of NetCDF.
-OF_NETCDF = "_NCProperties"
-#: Attributes that have the type of the elements, by the CF conventions. JSON does not record it.
-OF_ELEMENTS = (
-    *("valid_range", "valid_min", "valid_max", "flag_values", "flag_masks"),
-    MISSING_VALUE,
-)
-#: In HDF5's default header, an attribute has less than 64 KB, and they are searched one by one.
-#: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
-MOST_BYTES_IN_HEADER = 1 << 13
-
-log = logging.getLogger("datamover")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,9 +315,9 @@ def copy(
     Logs those that another file cannot have, with the reason. If elements are converted to `dtype`,
     so are the values of missing ones.
     """
-    for name in held.attrs:  # in the order in which they were created, if it is recorded
-        if name in without:
-            continue
+    with hdf5.reading(where):  # in the order in which they were created, if it is recorded
+        names = [name for name in held.attrs if name not in without]
+    for name in names:
         key = name if isinstance(name, bytes) else name.encode()
         if why := _copy_one(held, made, key, dtype if name in MISSING else None):
             log.warning("%s: its attribute %s is left out: %s", where, name, why)

@@ -18,10 +18,14 @@ from typing import Any, cast
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import bounded_decode, chunk_boxes, hdf5, hdf5_attributes, hdf5_types
+from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import no_space
+
+COMPRESSORS = ("none", "gzip")
+#: h5py's default compression level.
+GZIP_LEVEL = 4
 
 
 class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
@@ -75,7 +79,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
 
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:
-            return bounded_decode.inflated(data, bounded_decode.WBITS["zlib"], self._chunk_bytes)
+            return chunk_boxes.inflated(data, chunk_boxes.WBITS["zlib"], self._chunk_bytes)
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)
         if rest:
@@ -101,11 +105,6 @@ def is_compressed(dataset: Any) -> bool:
     """Return whether any filter makes chunks smaller in the file than in memory."""
     h5z = hdf5.h5py().h5z
     return bool(set(filters(dataset)) - {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32})
-
-
-COMPRESSORS = ("none", "gzip")
-#: h5py's default compression level.
-GZIP_LEVEL = 4
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -28,6 +28,11 @@ from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, Shape, option
 from datamover.files.space import is_no_space
 
+#: In place of a number of bytes: the last record of a file, without which it is not whole.
+END = -1
+#: What is handed over, for errors.
+ENCODED = "encoded chunks on their way to the output"
+
 #: The directory is named like the unfinished output of this name. Each user has a name, because
 #: users cannot remove the files of others.
 NAME = f"datamover.rechunk.{os.getuid()}"
@@ -122,20 +127,13 @@ class Intermediate(ChunkedArray):
 
     def _write(self, lo: Shape, part: np.ndarray) -> None:
         data, path = memoryview(part.reshape(-1).view(np.uint8)), self._file(lo)
-        try:
+        with _naming(self._path, f"the intermediate of {self.spec.nbytes:,} bytes"):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(os.path.dirname(path))
             with open(path, "xb", buffering=0) as file:
                 for piece in (data, memoryview(crc32c(data).to_bytes(4, "little"))):
                     while piece:
                         piece = piece[file.write(piece) :]
-        except OSError as e:
-            if is_no_space(e):
-                raise IoFailed(
-                    f"not enough space in {os.path.dirname(self._path)} for the intermediate of "
-                    f"{self.spec.nbytes:,} bytes; {option('temporary')} names another directory"
-                ) from e
-            raise
 
     def _file(self, lo: Shape) -> str:
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
@@ -155,10 +153,6 @@ def _fill(file: Any, data: memoryview) -> bool:
             return False
         data = data[count:]
     return True
-
-
-#: In place of a number of bytes: the last record of a file, without which it is not whole.
-END = -1
 
 
 def needs_handover(output: Any, processes: int) -> bool:
@@ -197,14 +191,14 @@ class Handover(ChunkedArray):
         if self._is_writer:
             self._output.put(cell, data)
         elif data is not None:
-            with self._lock, _naming(self._directory):
+            with self._lock, _naming(self._directory, ENCODED):
                 self._file.write(self._header.pack(memoryview(data).nbytes, *cell))
                 self._file.write(data)
 
     def end(self) -> None:
         """Complete what this process hands over. Local."""
         if self._file is not None:
-            with _naming(self._directory):
+            with _naming(self._directory, ENCODED):
                 self._file.write(self._header.pack(END, *(0 for _ in self.granule)))
                 self._file.close()
 
@@ -234,14 +228,14 @@ class Handover(ChunkedArray):
 
 
 @contextlib.contextmanager
-def _naming(directory: str) -> Iterator[None]:
-    """Name the directory in the error of a full disk."""
+def _naming(directory: str, what: str) -> Iterator[None]:
+    """Name the directory, and what is written to it, in the error of a full disk."""
     try:
         yield
     except OSError as e:
         if is_no_space(e):
             raise IoFailed(
-                f"not enough space in {os.path.dirname(directory)} for encoded chunks on their way "
-                f"to the output; {option('temporary')} names another directory"
+                f"not enough space in {os.path.dirname(directory)} for {what}; "
+                f"{option('temporary')} names another directory"
             ) from e
         raise

@@ -27,6 +27,11 @@ from datamover.files.json_values import FILL_VALUE, numbers
 from datamover.files.zarr_array import zarr_python
 from datamover.files.zarr_traits import attributes_of, missing_from_zarr, traits_of
 
+#: Files kept open; each takes two descriptors.
+MOST_OPEN = 40
+#: Maximum size of a box that is a whole file because its chunks do not fit its length.
+WHOLE_FILE_BYTES = 1 << 24
+
 #: Attributes that determine what elements mean, besides units of time.
 MEANING = (
     "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units",
@@ -78,8 +83,7 @@ def contents(path: str, as_stored: bool = False) -> Iterator[dict[str, Described
         It cannot be read, also while it is open.
     """
     if os.path.isdir(path):
-        with addresses.failing(f"{path} cannot be read"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with addresses.failing(f"{path} cannot be read"), warnings.catch_warnings(action="ignore"):
             group = zarr_python().open_group(path, mode="r", use_consolidated=False)
             yield {name: _of_array(group[name]) for name in zarr_group.arrays(path)}
         return
@@ -148,12 +152,6 @@ def _rows(one: Described, is_opaque: bool, first: int, end: int) -> np.ndarray:
     reader = hdf5.DatasetReader(one.array.file, one.array, ("", ""), spec)
     reader.read((first, *(0 for _ in one.shape[1:])) if one.shape else (), found)
     return found
-
-
-#: Files kept open; each takes two descriptors.
-MOST_OPEN = 40
-#: Maximum size of a box that is a whole file because its chunks do not fit its length.
-WHOLE_FILE_BYTES = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)

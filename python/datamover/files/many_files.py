@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported, WrongType
-from datamover.files import addresses, cf_time, foreign, formats, hdf5, names, zarr_group
+from datamover.files import addresses, cf_time, formats, hdf5, names, zarr_group
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_chunks import GrowingOptions
@@ -74,7 +74,7 @@ def files_of(source: Any) -> tuple[str, ...]:
         formats.check_input_kind(path)
         if not hdf5.recognizes(path) and not zarr_group.is_group(path):
             what = "neither NetCDF4 nor HDF5 nor a Zarr group"
-            raise Unsupported(foreign.advice(path) or f"{path} is {what}")
+            raise Unsupported(formats.advice(path) or f"{path} is {what}")
     if len(set(found)) < len(found):
         twice = next(path for path, count in Counter(found).items() if count > 1)
         raise InvalidArgument(f"{twice} is named twice")

@@ -24,14 +24,13 @@ from datamover.errors import Error, InvalidArgument, IoFailed, NoMemory, Unsuppo
 from datamover.files import addresses, formats, intermediate, placing, space, write_back
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import GivenUp, cores
-from datamover.files.checksums import Checksums
+from datamover.files.chunk_boxes import limited
 from datamover.files.chunk_plan import ChunkPlan
-from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
+from datamover.files.chunk_sides import Checksums, Sink, Source, enough_bytes, file_axes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
 from datamover.files.intermediate import Handover, Intermediate, needs_handover
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
 from datamover.files.pipeline import Pipeline
-from datamover.files.region import limited
 from datamover.files.state_dimensions import checked_names
 from datamover.mpi import comm_address, gathered
 

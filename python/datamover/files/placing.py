@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover import lifeline
@@ -107,15 +107,15 @@ class LocalPlace:
         IoFailed
             As `check_place`.
         """
-        source, *output = self._said
+        source, output, *_ = self._said
         if source is not None and not addresses.is_address(source):
-            _check_apart(source, self._output)
-        check_place(*output)
+            _check_apart(source, output)
+        check_place(*self._said[1:])
         series_lock.check_free(self._output)
 
     def claim(self, is_directory: bool) -> None:
         """Create the empty unfinished output; remove leftovers of killed moves."""
-        tell_of_leftovers(remove_leftovers(self._output))
+        remove_leftovers(self._output)
         self._removes = True
         self._lock = claim(self.path, is_directory)
 
@@ -363,12 +363,24 @@ def _sync_directory(directory: str) -> None:
         log.warning("%s could not be synced to the disk: %s", directory, e.strerror)
 
 
-def replace_file(path: str, data: bytes) -> None:
-    """Write a small file atomically and sync it, so that others see the old or the new one."""
-    tell_of_leftovers(remove_leftovers(path))
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """Yield the locked hidden name of a new file next to a path; if a block fails, remove it."""
     temporary = temporary_path(path, new_token())
     lock = claim(temporary, is_directory=False)
     try:
+        yield temporary
+    except BaseException:
+        remove(temporary)
+        raise
+    finally:
+        let_go(lock)
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Write a small file atomically and sync it, so that others see the old or the new one."""
+    remove_leftovers(path)
+    with replacing(path) as temporary:
         if os.path.exists(path):
             shutil.copymode(path, temporary)
         with open(temporary, "wb") as file:
@@ -377,11 +389,6 @@ def replace_file(path: str, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _sync_directory(os.path.dirname(path))
-    except BaseException:
-        remove(temporary)
-        raise
-    finally:
-        let_go(lock)
 
 
 def remove_file(path: str) -> None:
@@ -437,10 +444,12 @@ def _is_still(fd: int, path: str) -> bool:
         return False
 
 
-def remove_leftovers(output: str) -> list[str]:
-    """Remove unlocked leftovers next to an output; return the names removed.
+def remove_leftovers(output: str) -> None:
+    """Remove unlocked leftovers next to an output, and log their names.
 
-    These are the output's own, and those of other outputs if a process of this kernel left them.
+    These are the output's own, and those of other outputs if a process of this kernel left them. A
+    replaced output has no lock while another program removes it, and a new one none before it is
+    locked. The program therefore need not have been killed.
     """
     directory, own = os.path.split(output)
     found = {}
@@ -449,21 +458,13 @@ def remove_leftovers(output: str) -> list[str]:
         if parts and (parts["name"] == own or parts["token"].startswith(boot_word())):
             temporary = os.path.join(directory, entry.removesuffix(".old"))
             found[temporary] = os.path.join(directory, parts["name"])
-    return [temporary for temporary, of in sorted(found.items()) if _remove_if_left(temporary, of)]
-
-
-def tell_of_leftovers(removed: list[str]) -> None:
-    """Log what was removed.
-
-    A replaced output has no lock while another program removes it, and a new one none before it is
-    locked. The program therefore need not have been killed.
-    """
-    for name in removed:
-        log.warning(
-            "removed %s, which no program held: left by one that was killed, or that is just "
-            "beginning or ending",
-            name,
-        )
+    for temporary, of in sorted(found.items()):
+        if _remove_if_left(temporary, of):
+            log.warning(
+                "removed %s, which no program held: left by one that was killed, or that is just "
+                "beginning or ending",
+                temporary,
+            )
 
 
 def _remove_if_left(temporary: str, output: str) -> bool:

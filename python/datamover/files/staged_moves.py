@@ -38,6 +38,16 @@ from datamover.plans import redistribute
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+#: Shorter runs of a flat file are gathered to longer ones by a mover.
+MIN_RUN_BYTES = 1 << 16
+#: Multiple of its share that a process may transfer; if it has more, the others help it.
+MOST_SHARES = 1.5
+#: Staging memory that a process uses at once even if it may use more: memory that is used again
+#: needs no fresh pages, which the system clears, and is still in the caches.
+STEP_BYTES = 1 << 26
+#: Arrays that are open at once.
+MOST_AT_ONCE = 256
+
 #: Default memory limit of each process for its part of what is read or written.
 MAX_BYTES = 1 << 28
 #: Messages of a step may take this much with any limit.
@@ -234,12 +244,6 @@ class StagedMoves:
         self._staging.clear()
 
 
-#: Shorter runs of a flat file are gathered to longer ones by a mover.
-MIN_RUN_BYTES = 1 << 16
-#: Multiple of its share that a process may transfer; if it has more, the others help it.
-MOST_SHARES = 1.5
-
-
 def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
     """Return the elements of this process if it can transfer all of them directly, else -1. Local.
 
@@ -364,13 +368,6 @@ def _run_bytes(spec: Any, region: Region) -> int:
         if n < whole:
             break
     return run
-
-
-#: Staging memory that a process uses at once even if it may use more: memory that is used again
-#: needs no fresh pages, which the system clears, and is still in the caches.
-STEP_BYTES = 1 << 26
-#: Arrays that are open at once.
-MOST_AT_ONCE = 256
 
 
 class Work:

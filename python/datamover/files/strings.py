@@ -33,7 +33,7 @@ from datamover.files import (
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.state_dimensions import checked_names
-from datamover.files.zarr_array import bound, created, write_objects, zarr_python
+from datamover.files.zarr_array import bound, created, opened, write_objects
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -153,11 +153,8 @@ def opened_in_zarr(path: str) -> Iterator[Strings | None]:
 
 def of_zarr(path: str) -> Strings:
     """Return a Zarr array, which may be at an address. Raises IoFailed if it cannot be read."""
-    with addresses.failing(f"{path} is not a readable Zarr array"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        at_address = addresses.is_address(path)
-        store = addresses.store_at(path, read_only=True) if at_address else path
-        array = zarr_python().open_array(store, mode="r")
+    array = opened(path)
+    with addresses.failing(f"{path} is not a readable Zarr array"):
         kept = traits_of(array)
 
     def read(box: Box) -> np.ndarray:
@@ -255,8 +252,7 @@ def to_new_hdf5(source: Strings, path: str, name: str, options: MoveOptions) -> 
 
 def to_zarr(source: Strings, path: str, options: MoveOptions) -> Mapping[str, bytes]:
     """Write strings as a Zarr array with their properties; return what `formats.Output` does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a type that is not part of Zarr v3 yet
+    with warnings.catch_warnings(action="ignore"):  # about a type that is not part of Zarr v3 yet
         array, objects = created(functools.partial(_create, source.shape, source.kept, options))
         late = write_objects(path, objects)
         made = bound(array, path)

@@ -23,6 +23,8 @@ from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
 from datamover.files.names import can_be_in_zarr, is_utf8
 from datamover.files.strings import Strings
 
+log = logging.getLogger("datamover")
+
 
 class Way:
     """The move of a whole file of one kind to another. Every process has its own.
@@ -212,9 +214,6 @@ class ToZarr(Way):
         """Consolidate the metadata, which at an address are not written yet."""
         if not addresses.is_address(place):
             zarr_group.consolidate(place)
-
-
-log = logging.getLogger("datamover")
 
 
 class WholeZarr(Way):

@@ -30,6 +30,9 @@ from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import is_utf8
 from datamover.files.whole import ToZarr, Way
 
+#: Attributes by which scales and their arrays refer to each other: scales are attached again.
+OF_SCALES = {"DIMENSION_LIST", "REFERENCE_LIST"}
+
 log = logging.getLogger("datamover")
 
 #: Maximum number of datasets named in one line.
@@ -213,10 +216,6 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
             tell_not_in_json(f"{self.source}:/{name}", missing)
 
 
-#: Attributes by which scales and their arrays refer to each other: scales are attached again.
-OF_SCALES = {"DIMENSION_LIST", "REFERENCE_LIST"}
-
-
 class Hdf5ToHdf5(WholeHdf5):
     """See `whole.Way`."""
 
@@ -321,8 +320,7 @@ class Hdf5ToHdf5(WholeHdf5):
 
     def _copy_attributes(self, made: Any, name: str) -> None:
         to = made[name]
-        with hdf5.reading(self.source):
-            hdf5_attributes.copy(f"{self.source}:{to.name}", self.file[name], to, OF_SCALES)
+        hdf5_attributes.copy(f"{self.source}:{to.name}", self.file[name], to, OF_SCALES)
 
     def _tell_of_checksums(self, name: str, dataset: Any) -> None:
         if hdf5.h5py().h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):

@@ -27,6 +27,7 @@ from datamover.files.zarr_array import (
     ZarrArray,
     abandonable_store,
     bound,
+    opened,
     raise_no_space,
     write_objects,
     zarr_python,
@@ -57,10 +58,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
             zarr_group.content_of(path, name)
         if not recognizes(path):
             raise IoFailed(f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array")
-    with addresses.failing(f"{path} is not a readable Zarr array"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        store = addresses.store_at(path, read_only=True) if at_address else path
-        found = zarr.open(store, mode="r", use_consolidated=False)
+    found = opened(path)
     if not isinstance(found, zarr.Array):
         raise IoFailed(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
     check_dtype(found.dtype, path)
@@ -129,8 +127,7 @@ def reopened(path: str, dtype: np.dtype) -> ZarrArray | direct_zarr.OrdinaryArra
     found = direct_zarr.opened(path)
     if found is not None and found.spec.dtype == dtype:  # in the same byte order
         return found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         array = zarr_python().open_array(abandonable_store(path), mode="r+")
     return ZarrArray(array, path, dtype)
 

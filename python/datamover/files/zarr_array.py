@@ -12,6 +12,7 @@ import math
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, cast
@@ -39,6 +40,20 @@ def zarr_python() -> Any:
     except ImportError as e:
         raise Unsupported("Zarr needs zarr-python 3 (pip install 'datamover[files]')") from e
     return zarr
+
+
+def opened(path: str) -> Any:
+    """Open an array or group in a directory, or at an address, for reading.
+
+    Raises
+    ------
+    IoFailed
+        It cannot be read.
+    """
+    with addresses.failing(f"{path} is not a readable Zarr array"):
+        store = addresses.store_at(path, read_only=True) if addresses.is_address(path) else path
+        with warnings.catch_warnings(action="ignore"):
+            return zarr_python().open(store, mode="r", use_consolidated=False)
 
 
 async def others_end() -> None:

@@ -20,6 +20,10 @@ from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.json_values import dumps
 
+#: The key in `zarr.json` of format 3, and the object of format 2.
+KEY, OBJECT = "consolidated_metadata", ".zmetadata"
+log = logging.getLogger("datamover")
+
 #: Objects with the metadata of a group, which are not members.
 METADATA = (*addresses.METADATA, ".zattrs", ".zmetadata")
 
@@ -291,12 +295,6 @@ def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
             file.write(data)
 
 
-#: The key in `zarr.json` of format 3, and the object of format 2.
-KEY, OBJECT = "consolidated_metadata", ".zmetadata"
-
-log = logging.getLogger("datamover")
-
-
 def remove_copies_around(output: str) -> None:
     """Remove the copies in all groups around an output, before it is replaced or appears.
 
@@ -370,20 +368,12 @@ def make_group(
         return {}
     for name in reversed(groups):
         late |= addresses.named_within(name, objects(groups[name], zarr_format))
-    return with_copies(late | objects(attributes, zarr_format))
-
-
-def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Add the copies to the metadata of a group and of all its contents, objects by name.
-
-    The object that makes the group visible stays or becomes the last one. zarr-python finds members
-    of a group only if they are next to each other.
-    """
-    name, copies = _with_copies({name: json.loads(data) for name, data in objects.items()})
-    last = ".zgroup" if name == OBJECT else name
-    found = {**objects, name: copies}
-    end = found.pop(last)
-    return {**found, last: end}
+    late |= objects(attributes, zarr_format)
+    name, copies = _with_copies({name: json.loads(data) for name, data in late.items()})
+    late[name] = copies
+    last = ".zgroup" if name == OBJECT else name  # which makes the group visible
+    end = late.pop(last)
+    return {**late, last: end}
 
 
 def _with_copies(found: dict[str, dict[str, Any]]) -> tuple[str, bytes]:

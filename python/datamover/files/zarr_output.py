@@ -24,6 +24,8 @@ from datamover.files.json_values import FILL_VALUE, valid
 from datamover.files.zarr_array import created, zarr_python
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 
+COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
+
 
 def settled(output: str, options: MoveOptions) -> MoveOptions:
     """Return options with a Zarr output's format. Raises the errors of `format_at`."""
@@ -160,9 +162,6 @@ def compressor(codecs: Any) -> Any:
     return numcodecs.get_codec(numcodecs_form(codecs[0]))
 
 
-COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
-
-
 def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str, bytes]]:
     """Check chunks, shards, compressor and dtype; return the result of `zarr_array.created`."""
     check_dtype(spec.dtype, "the output")
@@ -183,8 +182,7 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
     said = arguments(spec, options)  # raises for options that the format does not have
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             made = created(lambda store: create_in(store, spec.shape, stored, chunks, shards, said))
             kept = spec.dtype.newbyteorder("=").name in DTYPES or _keeps_values(
                 stored, spec.dtype, shards is not None, options.zarr_format or 3
