@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -97,17 +96,7 @@ class MoveReport:
         return f"{way}  {move_words.moved_words(self)}\n{move_words.time_words(self)}"
 
 
-def _listing_options(function: Callable[..., MoveReport]) -> Callable[..., MoveReport]:
-    """Let help list the fields of `MoveOptions`, which the function takes as keywords."""
-    signature = inspect.signature(function)
-    fields = inspect.signature(MoveOptions).parameters.values()
-    keywords = [field.replace(kind=field.KEYWORD_ONLY) for field in fields]
-    parameters = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
-    cast(Any, function).__signature__ = signature.replace(parameters=[*parameters, *keywords])
-    return function
-
-
-@_listing_options
+@options_of(MoveOptions)
 @comm_by_place(0)
 @refused_by(agreeing)
 def move(
