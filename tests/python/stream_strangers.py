@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages of strangers to a stream: valid ones, and malformed ones that must not do harm."""
 
-from stream_words import answer, frame_header, grant, said
+from stream_words import answer, cut, frame_header, framed, grant, many, said
 
 import datamover as dm
 from datamover import _plan
@@ -57,7 +57,9 @@ def hostile(rng, keys):
             ([], lambda g: hello(g, role="data", key=data_key, rank=0, pathway=odd)),
             ([], lambda g: hello(g, key=data_key, rank=odd)),
             ([], lambda g: mutated(rng, hello(g))),
-            ([], lambda g: frame_header(9000, 0) + b"l" * 9000),
+            ([], lambda g: framed(b"l" * 9000)),
+            ([], lambda g: cut(rng, hello(g))),
+            ([], lambda g: said(subscription)),
             ([lambda g: hello(g, role="data", key=data_key, rank=0, pathway=0)], lambda g: header),
             ([hello], lambda g: said({**subscription, rng.choice(list(subscription)): odd})),
             ([hello], lambda g: said({"type": "subscribe", "arrays": [[odd, layout]]})),
@@ -72,6 +74,7 @@ def hostile(rng, keys):
              lambda g: said({"type": "done", "place": rng.randrange(3)})),
             ([hello, lambda g: said(subscription)], lambda g: said(subscription)),
             ([hello], lambda g: said({"type": "bye", "code": odd, "words": odd})),
-            ([hello], lambda g: said({"a": [[]] * 70_000})),
+            ([hello], lambda g: cut(rng, said(subscription))),
+            ([hello], lambda g: framed(many(rng))),
         ]
     )  # fmt: skip

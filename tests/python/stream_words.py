@@ -64,8 +64,23 @@ TYPES = list(FIELDS)
 
 def said(words):
     """A frame of which anything may be wrong."""
-    body = record(words)
+    return framed(record(words))
+
+
+def framed(body):
+    """A frame of any bytes, with a right header."""
     return frame_header(len(body), crc32c(body)) + body
+
+
+def cut(rng, frame):
+    """A frame without its last words or bytes, with a right header."""
+    return framed(frame[FRAME.size : rng.randrange(FRAME.size, len(frame))])
+
+
+def many(rng):
+    """The fields of a request for more arrays than there are, or of none of these."""
+    count = rng.choice([70_000, 2**32, 2**62, -1])
+    return b"".join(map(encoded, [TYPES.index("subscribe"), 0, 0, count, "u"]))
 
 
 def record(words):

@@ -280,7 +280,7 @@ def shared_chunk(data, offset, checksum):
 def array_told(layout):
     return said(
         {"type": "array", "number": 0, "name": "u", "dtype": '"<f8"', "elem_bytes": 8,
-         "nprocs": 1, "layout": _plan.bytes_of_layout(layout)}
+         "layout": _plan.bytes_of_layout(layout)}
     )  # fmt: skip
 
 
@@ -1958,7 +1958,6 @@ def hostile_stream(rng):
             "name": "u",
             "dtype": '"<f8"',
             "elem_bytes": 8,
-            "nprocs": 1,
             "layout": layout,
         },
         {"type": "step", "place": 0, "step": 0, "arrays": [0], "dropped": 0},
@@ -1997,7 +1996,7 @@ def test_a_dtype_by_which_numpy_divides_by_zero_is_an_error(dtype):
         {"type": "welcome", "key": "k", "pathways": 1, "ahead": True,
          "producers": [["127.0.0.1", 1, ""]]},
         {"type": "array", "number": 0, "name": "u", "dtype": json.dumps(dtype), "elem_bytes": 8,
-         "nprocs": 1, "layout": layout},
+         "layout": layout},
         {"type": "arrays"},
     ]  # fmt: skip
     fake = FakeStream([said(one) for one in words])
@@ -2027,7 +2026,7 @@ def test_a_dtype_of_another_size_than_the_stream_says_is_an_error(dtype, elem_by
         stream_words.confirm(control)
         control.sendall(
             said({"type": "array", "number": 0, "name": "u", "dtype": json.dumps(dtype),
-                  "elem_bytes": elem_bytes, "nprocs": 1, "layout": _plan.bytes_of_layout(LINE)})
+                  "elem_bytes": elem_bytes, "layout": _plan.bytes_of_layout(LINE)})
             + STEP_TOLD
         )  # fmt: skip
         link = stream.data()

@@ -161,6 +161,27 @@ TEST(StreamFields, AreReadAsTheyAreWritten) {
     EXPECT_STREQ(failed.error->what(), "why: \u00e9");
 }
 
+TEST(StreamFields, OfAStrangerAreOnlyThoseOfWhoConnects) {
+    for (Frame& frame : frames_of_all_types()) {
+        const std::string words = words_of(frame);
+        const auto bytes = std::as_bytes(std::span(words.data(), words.size()));
+        if (frame.type <= Type::data)
+            EXPECT_EQ(Frame::read(bytes, Type::data).type, frame.type);
+        else
+            EXPECT_THROW(Frame::read(bytes, Type::data), Error);
+    }
+    EXPECT_THROW(Frame::read({}, Type::data), Error);
+}
+
+TEST(StreamFields, AnErrorOfManyWordsLeavesRoomForTheOthers) {
+    const std::string words = words_of(
+        {.type = Type::bye, .place = 7, .error = Error(ErrorCode::io, std::string(5 << 20, 'x'))});
+    EXPECT_LT(words.size(), max_request_bytes);
+    const Frame said = read_words(words);
+    EXPECT_EQ(said.place, 7);
+    EXPECT_EQ(said.error->code(), ErrorCode::io);
+}
+
 TEST(StreamFields, OutsideTheirLimitsAreRefused) {
     const auto refuses = [](Frame frame) {
         EXPECT_THROW(read_words(words_of(std::move(frame))), Error);

@@ -76,7 +76,9 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     habits_.is_pressed = welcome_.is_pressed;
     habits_.tells_by_messages = welcome_.tells_by_messages && habits_.goes_ahead;
     collectively(*together_, [&] {
-        if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
+        if (rank() > 0 &&
+            introduce(first, {.key = welcome_.key, .rank = rank()}).type != Frame::Type::joined)
+            throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); });

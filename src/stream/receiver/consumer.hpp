@@ -53,7 +53,8 @@ public:
     // Local.
 
     /// Waits so long (nothing: for ever) for the next step, or returns the last one again if it was
-    /// not taken; null if the stream has ended. Throws timeout, invalid_state (closed), peer_failed
+    /// not taken; null if the stream has ended. What it returns is valid until `taken`; one thread
+    /// at a time. Throws timeout, invalid_state (closed), peer_failed
     /// (a process of either program failed), io (what came makes no sense, or was damaged again and
     /// again), mismatch, wrong_type, no_memory, and what an interruption throws.
     const ArrivedStep* next(std::optional<double> timeout_seconds);

@@ -156,8 +156,8 @@ public:
     /// Says that all steps before one place are taken, those before another may be sent. Or, of
     /// these, the last alone, besides those that were granted so before.
     void grant(std::uint64_t taken, std::uint64_t may, bool alone);
-    /// Takes in what has come, a bounded part of it. Throws peer_failed (what came makes no sense),
-    /// io (a chunk arrived damaged), no_memory.
+    /// Takes in what has come, a bounded part of it. Throws peer_failed, io (a chunk arrived
+    /// damaged, or is not of this protocol), no_memory.
     void receive(MessageFinder& finder);
     /// Tries again to find the message of what comes next. Throws as receive.
     void resume(MessageFinder& finder);

@@ -617,7 +617,7 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
         consumer = find(said.key);
         if (consumer == nullptr || consumer->left)
             throw Error(ErrorCode::io, "the consumer that this process belongs to has left");
-        if (rank >= consumer->nprocs)
+        if (rank < 1 || rank >= consumer->nprocs)
             throw make_error(ErrorCode::io, "a connection is of process ", rank,
                              "; the consumer has ", consumer->nprocs);
     }

@@ -112,6 +112,7 @@ std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     for (const Together::Numbers& numbers : everyone) {
         Words words(numbers, Words::Writer::same_end);
         calls.emplace_back().pass(words);
+        words.require_end();
     }
     return calls;
 }
@@ -181,6 +182,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         Self said;
         Words theirs(numbers, Words::Writer::same_end);
         said.pass(theirs);
+        theirs.require_end();
         if (names.empty()) {
             token_ = said.token;
             address_ = Address{said.sender.host, said.sender.port}.text();

@@ -125,8 +125,10 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
         connection.look_after();
         connection.limit_sending(greeting_seconds);
         send_frame(connection, {.type = Frame::Type::greeting});
+        // Of a stranger no other frame is looked into: it may need work, such as a layout's.
         Frame said = read_frame(connection, max_greeting_bytes,
-                                Clock::now() + std::chrono::seconds(greeting_seconds));
+                                Clock::now() + std::chrono::seconds(greeting_seconds), {},
+                                Frame::Type::data);
         if (token.empty() || connection.is_of_this_user() ||
             equal_in_constant_time(said.token, token))
             return said;

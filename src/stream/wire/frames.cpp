@@ -91,11 +91,12 @@ void Frame::pass(Words& words) {
     }
 }
 
-Frame Frame::read(std::span<const std::byte> body) {
+Frame Frame::read(std::span<const std::byte> body, Type last) {
     std::vector<std::int64_t> numbers(body.size() / frame_word_bytes);
     if (!body.empty()) std::memcpy(numbers.data(), body.data(), numbers.size() * frame_word_bytes);
+    const bool is_accepted = !numbers.empty() && numbers[0] <= static_cast<std::int64_t>(last);
     Words words(std::move(numbers), Words::Writer::anybody);
-    if (body.size() % frame_word_bytes != 0) words.refuse();
+    if (!is_accepted || body.size() % frame_word_bytes != 0) words.refuse();
     Frame frame;
     frame.pass(words);
     words.require_end();
@@ -103,7 +104,7 @@ Frame Frame::read(std::span<const std::byte> body) {
 }
 
 std::string Frame::bytes() {
-    Words words;
+    Words words(Words::Writer::anybody);
     pass(words);
     const auto body = std::as_bytes(std::span(words.numbers()));
     FrameHeader header;
@@ -130,10 +131,10 @@ FrameHeader header_of(std::span<const std::byte> bytes, std::uint32_t max_bytes)
     return header;
 }
 
-Frame frame_of(const FrameHeader& header, std::span<const std::byte> body) {
+Frame frame_of(const FrameHeader& header, std::span<const std::byte> body, Frame::Type last) {
     if (crc32c(body) != header.checksum)
         throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
-    return Frame::read(body);
+    return Frame::read(body, last);
 }
 
 }  // namespace
@@ -144,13 +145,13 @@ void send_frame(const Connection& connection, Frame frame) {
 }
 
 Frame read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
-                 const Look& look) {
+                 const Look& look, Frame::Type last) {
     std::array<std::byte, sizeof(FrameHeader)> words;
     connection.read(words, deadline, look);
     const FrameHeader header = header_of(words, max_bytes);
     std::vector<std::byte> body(header.bytes);
     connection.read(body, deadline, look);
-    return frame_of(header, body);
+    return frame_of(header, body, last);
 }
 
 std::vector<Frame> FrameLink::receive(std::uint32_t max_bytes) {
@@ -168,7 +169,8 @@ std::vector<Frame> FrameLink::receive(std::uint32_t max_bytes) {
             unfinished_bytes = frame_bytes;
             break;
         }
-        frames.push_back(frame_of(header, rest.subspan(sizeof(FrameHeader), header.bytes)));
+        frames.push_back(
+            frame_of(header, rest.subspan(sizeof(FrameHeader), header.bytes), Frame::Type::failed));
         rest = rest.subspan(frame_bytes);
     }
     if (come_.capacity() > frame_read_bytes && !frames.empty())

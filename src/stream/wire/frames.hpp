@@ -61,15 +61,15 @@ struct Frame {
         void pass(Words& words);
     };
 
-    /// Writes or reads what a frame of its type says. Throws as Words.
+    /// Writes or reads the fields of a frame of its type. Throws as Words.
     void pass(Words& words);
-    /// The frame of these bytes. Throws io.
-    static Frame read(std::span<const std::byte> body);
+    /// The frame of these bytes. Throws io, also if its type is after `last`.
+    static Frame read(std::span<const std::byte> body, Type last = Type::failed);
     /// With its header.
     std::string bytes();
 
     Type type = Type::greeting;
-    int version = protocol_version;
+    std::int64_t version = protocol_version;
     std::string key{}, token{};
     std::int64_t nprocs = 1, rank = 0, pathway = 0;
     std::int64_t pathways = 1;
@@ -85,10 +85,10 @@ struct Frame {
 
 /// Sends a frame; waits. Throws as Connection::send.
 void send_frame(const Connection& connection, Frame frame);
-/// Reads one frame, and nothing after it; `look` is called now and then meanwhile. Throws io where
-/// what came is no frame, is too long or was damaged; peer_failed; timeout; what `look` throws.
+/// Reads one frame, and nothing after it; `look` is called now and then meanwhile. Throws as
+/// Frame::read, io if it is too long or was damaged, peer_failed, timeout, and what `look` throws.
 Frame read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
-                 const Look& look = {});
+                 const Look& look = {}, Frame::Type last = Frame::Type::failed);
 
 /// A connection over which frames go both ways. One thread reads, anybody sends. Nothing waits.
 class FrameLink {

@@ -93,8 +93,8 @@ Header header_at(std::span<const std::byte> bytes) {
     if constexpr (requires { Header::shared_magic; }) is_right |= header.is_shared();
     if (!is_right)
         throw make_error(ErrorCode::io,
-                         "received bytes that are not of this version of the stream protocol; "
-                         "install the same version of datamover at both ends");
+                         "received bytes that arrived damaged, or are not of this version of the "
+                         "stream protocol; install the same version of datamover at both ends");
     if (seal_of(header) != header.seal)
         throw make_error(ErrorCode::io, "the header of a message arrived damaged");
     return header;

@@ -145,6 +145,7 @@ void share_of_first(Together& together, const Pass& pass) {
     if (together.rank() == 0) pass(mine);
     Words said(together.gather(mine.numbers()).front(), Words::Writer::same_end);
     pass(said);
+    said.require_end();
 }
 
 /// One call at a time.

@@ -78,7 +78,8 @@ Words& Words::pass_name(std::string& text, std::size_t most_characters) {
 
 Words& Words::pass(Error& error) {
     auto code = static_cast<std::int64_t>(error.code());
-    std::string text = error.what();
+    // Cut by the writer too: a longer frame would be refused, with all else that it has.
+    std::string text = writer_ == Writer::anybody ? few_words(error.what()) : error.what();
     pass(code).pass(text);
     if (!reads_) return *this;
     const bool is_known = code >= 1 && code <= static_cast<std::int64_t>(ErrorCode::unsupported);

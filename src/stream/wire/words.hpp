@@ -23,12 +23,12 @@ inline constexpr std::size_t max_words = 2000;
 
 class Words {
 public:
-    /// Who has written what is read: another process at the same end of a stream, which may have
-    /// made another call, or anybody.
+    /// Who writes, or reads: another process at the same end of a stream, which may have made
+    /// another call, or anybody.
     enum class Writer { same_end, anybody };
 
-    /// Writes: each call appends a value.
-    Words() = default;
+    /// Writes, for this end or for anybody: each call appends a value.
+    explicit Words(Writer writer = Writer::same_end) : writer_(writer) {}
     /// Reads: each call replaces its value. Throws mismatch (of the same end) or io if there are no
     /// more words, or a value is outside its limits.
     Words(std::vector<std::int64_t> numbers, Writer writer)
@@ -49,7 +49,7 @@ public:
     Words& pass(std::string& text);
     /// A text that is_plain_text accepts.
     Words& pass_name(std::string& text, std::size_t most_characters = 256);
-    /// An error: peer_failed if its code is unknown; of anybody few words, without control
+    /// An error: peer_failed if its code is unknown; to and of anybody few words, without control
     /// characters.
     Words& pass(Error& error);
     /// A list: `each` passes the parts of one item.
