@@ -93,7 +93,8 @@ void Frame::pass(Words& words) {
 
 Frame Frame::read(std::span<const std::byte> body, Type last) {
     std::vector<std::int64_t> numbers(body.size() / frame_word_bytes);
-    if (!body.empty()) std::memcpy(numbers.data(), body.data(), numbers.size() * frame_word_bytes);
+    if (!numbers.empty())
+        std::memcpy(numbers.data(), body.data(), numbers.size() * frame_word_bytes);
     const bool is_accepted = !numbers.empty() && numbers[0] <= static_cast<std::int64_t>(last);
     Words words(std::move(numbers), Words::Writer::anybody);
     if (!is_accepted || body.size() % frame_word_bytes != 0) words.refuse();
