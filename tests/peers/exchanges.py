@@ -68,7 +68,17 @@ class Suite:
         if not self.place.exists():
             packages = [*self.needs] if self.source else [self.package, *self.needs]
             if self.source:
-                git = ["git", "-c", "advice.detachedHead=false", "clone", "-q", "--depth", "1", "--branch", self.source[1]]
+                git = [
+                    "git",
+                    "-c",
+                    "advice.detachedHead=false",
+                    "clone",
+                    "-q",
+                    "--depth",
+                    "1",
+                    "--branch",
+                    self.source[1],
+                ]
                 subprocess.run([*git, self.source[0], str(self.place)], check=True)
             target = ["--no-deps", "--target", str(self.place)]
             subprocess.run([*pip, "install", *target, *packages], check=True)

@@ -81,8 +81,10 @@ def get_halo(x, halo_size):
         return OWN_GET_HALO(x, halo_size)  # does nothing, or raises
     layout = dm.layout_of(x)
     width = [halo_size if d == axis else 0 for d in range(x.ndim)]
-    grown = [region if 0 in region.shape else region.grown(width) & layout.domain
-             for region in map(layout.region, range(x.comm.size))]
+    grown = [
+        region if 0 in region.shape else region.grown(width) & layout.domain
+        for region in map(layout.region, range(x.comm.size))
+    ]
     part = moved(x, dm.FloorPlan(grown, owners=range(x.comm.size), nprocs=x.comm.size))
     if x.lshape[axis] == 0:
         return

@@ -10,6 +10,7 @@ from datamover.bench import doors
 from datamover.errors import InvalidArgument
 
 CASES = {"slabs-7x5": 8 * 35, "slabs-5x4x3": 8 * 60, "ghosts-2-9x3": 8 * 4 * 3}
+LIBRARIES = {"pylops-mpi", "mpi4py-fft", "heat"}
 SCATTERED = {"mesh-2-9x5": 8 * 4 * 5, "shuffled-101": 8 * 101}
 
 
@@ -17,9 +18,7 @@ SCATTERED = {"mesh-2-9x5": 8 * 4 * 5, "shuffled-101": 8 * 101}
 def test_every_contender_moves_what_it_should(tmp_path, processes):
     chosen = [word for name in CASES for word in ("--case", name)]
     document = bench("doors", tmp_path / "figures.json", "-n", processes, "--seconds", 0, *chosen)
-    installed = {
-        n for n in ("pylops-mpi", "mpi4py-fft") if importlib.util.find_spec(n.replace("-", "_"))
-    }
+    installed = {n for n in LIBRARIES if importlib.util.find_spec(n.replace("-", "_"))}
     for case, moved in CASES.items():
         rows = {row["contender"]: row for row in document["rows"] if row["case"] == case}
         expected = {"datamover", "datamover:new", *installed}
@@ -29,7 +28,7 @@ def test_every_contender_moves_what_it_should(tmp_path, processes):
         assert rows.keys() == expected, document["left_out"]
         assert {row["bytes"] for row in rows.values()} == {moved}
     left_out = {note["contender"] for note in document["left_out"]}
-    assert left_out - {"petsc"} == {"pylops-mpi", "mpi4py-fft"} - installed
+    assert left_out - {"petsc"} == LIBRARIES - installed
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3])

@@ -63,7 +63,7 @@ def _petsc_arguments(cases: Sequence[Case], seconds: float) -> list[str]:
 
 def players(run: Run) -> Iterator[Player]:
     """Give the program in which all contenders in Python take turns, and PETSc's."""
-    for package in ("pylops-mpi", "mpi4py-fft"):
+    for package in ("pylops-mpi", "mpi4py-fft", "heat"):
         run.has(package)
     yield run.python_player(measure)
     yield from debian.player(
@@ -155,6 +155,19 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
             return pylops.redistribute(axis=1).local_array
 
         _add(contest, "pylops-mpi", theirs, wanted)
+    if importlib.util.find_spec("heat"):
+        import heat
+        from heat.core.communication import MPICommunication
+
+        split = heat.array(x, is_split=0, comm=MPICommunication(comm))
+
+        def by_heat() -> np.ndarray:
+            if depth:
+                split.get_halo(depth)
+                return split.array_with_halos.numpy()
+            return heat.resplit(split, 1).larray.numpy()
+
+        _add(contest, "heat", by_heat, wanted)
     if not depth and importlib.util.find_spec("mpi4py_fft"):
         from mpi4py_fft import DistArray
         from mpi4py_fft.pencil import Subcomm
@@ -238,6 +251,6 @@ BENCHMARK = Benchmark(
     cases=lambda run: map(parse, CASES.split()),
     parse=parse,
     players=players,
-    references=("pylops-mpi", "mpi4py-fft", "petsc"),
+    references=("pylops-mpi", "mpi4py-fft", "heat", "petsc"),
     quick={"seconds": 1.5},
 )

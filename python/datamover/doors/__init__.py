@@ -65,7 +65,9 @@ def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
     agreeing((comm,), {}, error)
 
 
-def _refuse_comm(given: tuple[Any, ...], _said: Mapping[str, Any], error: BaseException) -> NoReturn:
+def _refuse_comm(
+    given: tuple[Any, ...], _said: Mapping[str, Any], error: BaseException
+) -> NoReturn:
     """Take part in the call of the others by the communicator of the array, if it has one."""
     (x,) = given
     try:

@@ -20,9 +20,7 @@ def takes(x: Any) -> bool:
 def describe(x: Any, _shape: Shape | None) -> Boxes:
     """Give the layout, or this process's part of it."""
     shape, local = tuple(x.gshape), tuple(x.larray.shape)
-    return Boxes(
-        shape, [((0,) * len(shape), local)], replicated=x.split is None, stacked=x.split
-    )
+    return Boxes(shape, [((0,) * len(shape), local)], replicated=x.split is None, stacked=x.split)
 
 
 def comm_of(x: Any, _ghosts: bool) -> Any:
