@@ -16,5 +16,7 @@ COMMENT = re.compile(r"^/\*\* Python ([\w.]+)\n(.*?)^\*/$", re.DOTALL | re.MULTI
 
 output, *sources = map(Path, sys.argv[1:])
 found = [entry for source in sorted(sources) for entry in COMMENT.findall(source.read_text())]
+if len(dict(found)) < len(found):
+    sys.exit("error: two comments of bindings have one name")
 entries = "".join(f'    {{"{name}", R"doc({text})doc"}},\n' for name, text in found)
 output.write_text(f"inline constexpr Docstring docstrings[] = {{\n{entries}}};\n")

@@ -20,7 +20,8 @@ extensions = [
     "sphinx_copybutton",
     "breathe",
 ]
-exclude_patterns = ["_templates", "reference/generated", "reference/help"]  # included in other pages
+# Included in other pages.
+exclude_patterns = ["_templates", "reference/generated", "reference/help"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["colon_fence"]

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from .errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The engine counts bytes with 63 bits.
 MOST_BYTES = 2**63 - 1
@@ -24,6 +27,27 @@ _OPERATIONS = {
     "min": ("minimum", "MIN"),
     "max": ("maximum", "MAX"),
 }
+
+
+def options_of(
+    other: Callable[..., Any], without: Sequence[str] = ()
+) -> Callable[[Function], Function]:
+    """Show the options of another function in the signature, in place of ``**options``."""
+
+    def shown(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        options = [
+            p.replace(kind=p.KEYWORD_ONLY)
+            for name, p in inspect.signature(other).parameters.items()
+            if name not in (*signature.parameters, *without) and not name.startswith("_")
+        ]
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*own, *options]
+        )
+        return function
+
+    return shown
 
 
 def text(value: Any, name: str) -> str:

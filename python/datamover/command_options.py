@@ -25,10 +25,12 @@ class PlainUsage(TyperCommand):
 class Commands(TyperGroup):
     """Commands that print errors of usage in one line, as `move` and the library print theirs."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+    def main(self, *args: Any, **more: Any) -> Any:
         """Run the command of the arguments, and exit unless `standalone_mode` is False."""
+        standalone_mode = more.get("standalone_mode", True)
+        options: dict[str, Any] = {**more, "standalone_mode": False}
         try:
-            code = super().main(*args, standalone_mode=False, **more)
+            code = super().main(*args, **options)
         except Exception as e:
             message = getattr(e, "format_message", None)  # Click's, or those of Typer's copy of it
             if not standalone_mode or message is None:

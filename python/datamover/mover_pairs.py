@@ -86,7 +86,7 @@ class MoverPairs(list):
         ]
 
     def _text(self) -> str:
-        """Return the pairs as text: long loops in several lines, each reason once below the table."""
+        """Return the pairs as text, with each reason once below the table."""
         reasons: dict[str, int] = {}
         rows = [
             (*cells, f"({reasons.setdefault(why, len(reasons) + 1)})")

@@ -412,7 +412,7 @@ def test_a_process_that_cannot_read_tells_all_and_the_mover_can_be_used_again(
         for block in array.blocks:
             array[block][...] = -5
         if comm.rank == 0:
-            monkeypatch.setattr(file.file, "read", full)
+            monkeypatch.setattr(file._open_file, "read", full)
         with pytest.raises(dm.errors.IoFailed):
             mover()
         for block in array.blocks:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from datamover.arguments import options_of
 from datamover.errors import InvalidArgument
 from datamover.files import formats, hierarchy, move_words, zarr_output
 from datamover.files.agreement import together
@@ -96,12 +97,13 @@ def _of_pass(plan: ChunkPlan) -> dict[str, Any]:
     }
 
 
+@options_of(MoveOptions)
 def intend(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
     options: MoveOptions | None = None,
     nprocs: int = 1,
-    **said: Any,
+    **keywords: Any,
 ) -> Intention:
     """Return what `move` by `nprocs` processes of this machine would do; write nothing.
 
@@ -117,7 +119,7 @@ def intend(
     ...     len(found.plan.passes), found.plan.passes[0].chunks, found.files
     (1, 16, 17)
     """
-    options = options or formats.options_of(said)
+    options = options or formats.options_of(keywords)
     paths, output, options = hierarchy.places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")

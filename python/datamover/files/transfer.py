@@ -19,7 +19,7 @@ from zlib import crc32
 import numpy as np
 
 from datamover import lifeline
-from datamover.arguments import integers
+from datamover.arguments import integers, options_of
 from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
@@ -339,6 +339,7 @@ def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
 
 
 @refused_by(agreeing)
+@options_of(MoveOptions, without=("chunks", "max_bytes", "temporary"))
 def rechunk(
     source: Any,
     target_chunks: Sequence[int],

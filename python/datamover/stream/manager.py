@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from datamover._plan import Places
-from datamover.arguments import seconds, text
+from datamover.arguments import options_of, seconds, text
 from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import InvalidArgument
@@ -86,6 +86,7 @@ class Manager:
         )
 
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
+    @options_of(Stream)
     def open(
         self, name: str, address: str, *, comm: MPI.Comm | None = None, **options: Any
     ) -> Stream:
