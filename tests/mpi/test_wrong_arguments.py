@@ -144,6 +144,10 @@ SAVED = {
     "max_bytes": 1 << 28, "wait": True, "dimensions": None,
 }  # fmt: skip
 
+STREAM_OPTIONS = {
+    "pathways": 1, "policy": "block", "queue_steps": 2, "queue_bytes": 1 << 20, "consumers": 0,
+    "token": None, "timeout": 5.0, "local": True, "open": False,
+}  # fmt: skip
 
 #: Parameters that are tried with one of their kind.
 ANY_OF_A_KIND = {"others", *(field.name for field in dataclasses.fields(MoveOptions))}
@@ -259,9 +263,7 @@ def prepared(name, s):
         ),
         "Stream": lambda: (
             lambda **said: dm.Stream(comm=s.comm, **said).close(),
-            {"address": HERE, "pathways": 1, "policy": "block", "queue_steps": 2,
-             "queue_bytes": 1 << 20, "consumers": 0, "token": None,
-             "timeout": 5.0, "local": True, "open": False},
+            {"address": HERE, **STREAM_OPTIONS},
         ),
         "Stream.send": lambda: (
             s.stream().send, {"name": "u", "array": s.a, "step": 3, "layout": s.rows},
@@ -282,8 +284,8 @@ def prepared(name, s):
             {"active": 1, "unit": "step", "stall": None},
         ),
         "Manager.open": lambda: (
-            lambda options, **said: s.manager().open(**said, policy=options).close(),
-            {"name": "v", "address": HERE, "options": "block"},
+            lambda **said: s.manager().open(**said).close(),
+            {"name": "v", "address": HERE, **STREAM_OPTIONS},
         ),
         "Manager.close": lambda: (s.manager().close, {"timeout": 5.0}),
     }  # fmt: skip
