@@ -231,7 +231,7 @@ def test_at_any_moment_a_reader_sees_the_old_or_the_new(
         monkeypatch.setattr(placing, "rename_with", watched.around(placing.rename_with))
         for change in ("replace", "rename", "unlink", "open"):
             monkeypatch.setattr(os, change, watched_there(watched, getattr(os, change)))
-    monkeypatch.setattr(zarr_group, "_write", watched.around(zarr_group._write_object))
+    monkeypatch.setattr(zarr_group, "_write_object", watched.around(zarr_group._write_object))
     monkeypatch.setattr(zarr_group, "_delete", watched.around(zarr_group._delete))
     by(tmp_path, f"{tmp_path}/g.zarr/in/most/{name}", **said)
     monkeypatch.undo()

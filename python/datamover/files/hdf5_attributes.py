@@ -334,7 +334,7 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
             return "it refers to what is in the file"
         if hdf5_types.are_lists_misread(kind):
             return "h5py misreads lists of numbers in this byte order"
-        values, memory = _memory_for(kind, space)
+        values, memory = memory_for(kind, space)
         if values is not None:
             opened.read(values, memory)
             if dtype is not None and (found := _converted(opened, kind, dtype)) is not None:
@@ -361,7 +361,7 @@ def _converted(opened: Any, kind: Any, dtype: np.dtype) -> np.ndarray | None:
         return found.astype(dtype)
 
 
-def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
+def memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
     """Return memory for the elements of an attribute, and their type in it.
 
     If it is the type in the file, HDF5 copies bytes.
