@@ -149,8 +149,8 @@ def opened_in_hdf5(path: str, name: str | None, to: str) -> Iterator[Strings | N
         with hdf5.reading(path):
             name, dataset = hdf5.named_dataset(file, path, name, is_here=data is None)
             where = f"{path}:/{name}"
-            is_found = dataset.shape is not None and is_copied_in_hdf5(where, dataset)
-            if is_found if to == "hdf5" else is_of(dataset):
+            of_kind = is_copied_in_hdf5(where, dataset) if to == "hdf5" else is_of(dataset)
+            if of_kind and dataset.shape is not None:
                 found = of_hdf5(dataset, name, where, hdf5_format.is_netcdf(file, dataset))
                 found = dataclasses.replace(found, data=data)
         yield found
@@ -228,8 +228,9 @@ def _copy_elements(where: str, held: Any, file: Any, name: str) -> None:
         with hdf5.reading(where):
             values, memory = hdf5_attributes.memory_for(held.id.get_type(), space)
             held.id.read(space, here, values, memory)
-        hdf5.check_growth(file, GROWTH * _bytes_of(values))
-        made.id.write(space, here, values, memory)
+        if values is not None:
+            hdf5.check_growth(file, GROWTH * _bytes_of(values))
+            made.id.write(space, here, values, memory)
 
 
 def make_empty(where: str, dataset: Any, made: Any, name: str, shape: Shape) -> None:
