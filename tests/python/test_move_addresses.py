@@ -12,6 +12,7 @@ import sys
 import threading
 import typing
 
+import h5py
 import numpy as np
 import pytest
 import zarr
@@ -151,6 +152,29 @@ def test_npy_that_is_replaced_while_it_is_read_is_noticed(tmp_path, marks, monke
             dm.load(address, {"a": rows}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)
     assert not (tmp_path / "c.npy").exists()
+
+
+class Changed(Replaced):
+    """Reports another time when most of the object was read."""
+
+    def has_read(self):
+        type(self).left -= 1
+        if self.left == 0:
+            os.utime(self.translate_path(self.path), (0, 10))
+
+
+def test_strings_that_are_replaced_while_they_are_read_are_noticed(tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("s", data=["a", "b"], dtype=h5py.string_dtype())
+    os.utime(tmp_path / "a.h5", (0, 0))
+    with serving(tmp_path, Changed) as server:
+        address = f"{server}/a.h5"
+        monkeypatch.setattr(Changed, "left", 10**6)
+        move(f"{address}:/s", tmp_path / "b.zarr")
+        monkeypatch.setattr(Changed, "left", 10**6 - Changed.left)
+        with pytest.raises(dm.errors.IoFailed, match=f"{address} changed while it was read"):
+            move(f"{address}:/s", tmp_path / "c.zarr")
+    assert not (tmp_path / "c.zarr").exists()
 
 
 class Counting(Silent):

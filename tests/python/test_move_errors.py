@@ -100,7 +100,7 @@ def test_objects_have_no_bytes(place):
 
 def test_unknown_kinds(place):
     (place / "x.tif").write_bytes(bytes(100))
-    refused(place, dm.errors.IoFailed, "neither .npy nor Zarr", source="x.tif")
+    refused(place, dm.errors.IoFailed, "nor HDF5; if it is raw, pass", source="x.tif")
     refused(place, dm.errors.InvalidArgument, "the format of .*b.tif is unknown", output="b.tif")
     refused(place, dm.errors.InvalidArgument, "unknown format", output_format="tiff")
 

@@ -58,6 +58,9 @@ FILES = [
     ("words.npy", dict_header(shape="('a', 6)"), "not a readable .npy file"),
     ("float_shape.npy", dict_header(shape="(4.0, 6)"), "not a readable .npy file"),
     ("bool_shape.npy", dict_header(shape="(True, 24)"), "not a readable .npy file"),
+    ("list_shape.npy", dict_header(shape="[4, 6]"), "not a readable .npy file"),
+    ("dict_shape.npy", dict_header(shape="{4: 6}"), "not a readable .npy file"),
+    ("more_keys.npy", dict_header(shape="(4, 6), 'other': 1"), "not a readable .npy file"),
     ("huge.npy", dict_header(shape=f"({2**40}, {2**40})"), "truncated"),
     ("beyond.npy", dict_header(shape=f"({10**30},)"), "truncated"),
     ("zero_huge.npy", dict_header(shape=f"(0, {10**30})"), "2**63 bytes"),
@@ -280,6 +283,15 @@ def test_names_of_fields_may_have_slashes(tmp_path, monkeypatch):
     np.save("a.npy", array)
     assert CliRunner().invoke(cli.app, ["move", "a.npy", "b.npy"]).exit_code == 0
     np.testing.assert_array_equal(np.load("b.npy"), array)
+
+
+@pytest.mark.filterwarnings("ignore:Stored array in format 3")
+def test_a_header_is_as_long_as_its_characters(tmp_path):
+    """NumPy writes version 3 for names outside of Latin-1, of several bytes for each character."""
+    array = np.zeros(3, [("日" * 5000, "f8")])
+    np.save(tmp_path / "a.npy", array)
+    move(tmp_path / "a.npy", tmp_path / "b.npy")
+    assert np.load(tmp_path / "b.npy").dtype == array.dtype
 
 
 @pytest.mark.parametrize("words", [("", "b.npy"), ("a.npy", ""), ("a\0.npy", "b.npy")])

@@ -143,6 +143,17 @@ def test_a_file_that_is_too_large(tmp_path, output, options):
     assert os.listdir(tmp_path) == ["a.npy"]
 
 
+@pytest.mark.parametrize("member", ["", ":/names"], ids=["whole", "single"])
+def test_strings_that_are_too_large(tmp_path, member):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        texts = [f"{k:1000}" for k in range(200)]
+        file.create_dataset("names", data=texts, dtype=h5py.string_dtype())
+    source, output = f"{tmp_path}/a.h5{member}", f"{tmp_path}/b.h5{member}"
+    done = run_move(source, output, program=["-c", WITH_A_LIMIT])
+    one_line(done, str(tmp_path), "20,000 bytes (ulimit -f)", "the output needs", "bytes are free")
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
 @pytest.mark.skipif(not shutil.which("bash"), reason="the shell sets the limit")
 @pytest.mark.parametrize("output", ["b.npy", "b.h5:/u"])
 def test_a_file_that_is_too_large_for_a_limit_of_the_shell(tmp_path, output):

@@ -180,9 +180,9 @@ def test_what_a_single_array_of_strings_has_not_is_refused(tmp_path):
     zarr.create_array(tmp_path / "a.zarr", shape=(2,), dtype=str)[...] = "a"
     for said in ({"region": ((0, 1),)}, {"axes": (0,)}, {"output_dtype": "f4"}):
         (name,) = said
-        with pytest.raises(dm.errors.InvalidArgument, match=f"{name}= is not for strings"):
+        with pytest.raises(dm.errors.InvalidArgument, match=f"{name}= is not for elements of any"):
             move(tmp_path / "a.zarr", tmp_path / "b.zarr", **said)
-    with pytest.raises(dm.errors.InvalidArgument, match="chunks= is not for strings in HDF5"):
+    with pytest.raises(dm.errors.InvalidArgument, match=r"chunks= is not for .* strings, in HDF5"):
         move(tmp_path / "a.zarr", tmp_path / "b.h5", chunks=(1,))
     with pytest.raises(dm.errors.InvalidArgument, match=r"chunks .* have 2 dimensions"):
         move(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(1, 1))
@@ -228,6 +228,45 @@ def test_a_single_dataset_of_lists_is_moved_to_hdf5_only(tmp_path):
     with pytest.raises(dm.errors.Unsupported, match="no fixed"):
         move(f"{tmp_path}/a.h5:/lists", tmp_path / "c.zarr")
     for said in ({"axes": (0,)}, {"chunks": (2,)}):
-        with pytest.raises(dm.errors.InvalidArgument, match="is not for strings"):
+        with pytest.raises(dm.errors.InvalidArgument, match="is not for elements of any length"):
             move(f"{tmp_path}/a.h5:/lists", f"{tmp_path}/c.h5:/lists", **said)
     assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]
+
+
+@pytest.mark.parametrize("is_written", [False, True], ids=["unwritten", "partly written"])
+@pytest.mark.parametrize("chunks", [None, (2,)], ids=["contiguous", "chunked"])
+@pytest.mark.parametrize("member", ["", ":/g/names"], ids=["whole", "single"])
+def test_a_fill_value_of_strings_is_copied(tmp_path, member, chunks, is_written):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        said = {"chunks": chunks, "fillvalue": "zz", "compression": "gzip" if chunks else None}
+        made = file.create_dataset("g/names", (5,), h5py.string_dtype(), **said)
+        if is_written:
+            made[2] = "a"
+    move(f"{tmp_path}/a.h5{member}", f"{tmp_path}/b.h5{member}", check="crc32c")
+    # HDF5 reads chunks that are not written only if the file is open for writing.
+    with h5py.File(tmp_path / "b.h5", "r+") as file, h5py.File(tmp_path / "a.h5", "r+") as source:
+        found, made = file["g/names"], source["g/names"]
+        assert found[...].tolist() == made[...].tolist()
+        assert found.fillvalue == b"zz" and found.chunks == chunks
+        assert found.compression == made.compression
+        assert bool(found.id.get_storage_size()) == is_written
+        if chunks:
+            assert found.id.get_num_chunks() == made.id.get_num_chunks()
+
+
+def test_a_dataset_of_strings_without_elements_is_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["names"] = h5py.Empty(h5py.string_dtype())
+    for output in ("b.zarr", "b.h5:/names"):
+        with pytest.raises(dm.errors.Unsupported, match=r"has no elements \(a null dataspace"):
+            move(f"{tmp_path}/a.h5:/names", f"{tmp_path}/{output}")
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_attributes_of_strings_that_json_cannot_hold_are_logged(tmp_path, caplog):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("names", data=["a", "b"], dtype=h5py.string_dtype())
+        made.attrs.update({"kept": 1, "c": 1 + 2j})
+    move(f"{tmp_path}/a.h5:/names", tmp_path / "b.zarr")
+    words = f"{tmp_path}/a.h5:/names: its attribute c is left out: JSON has none of that type"
+    assert caplog.messages == [words]

@@ -350,7 +350,7 @@ def of_input(path: str, options: MoveOptions) -> Format:
     if options.shape is not None or options.dtype is not None:
         return named("raw")
     raise IoFailed(
-        f"{path} is neither .npy nor Zarr nor HDF5; if it is npy, pass {option('shape')} and "
+        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, pass {option('shape')} and "
         f"{option('dtype')}, otherwise convert it first"
     )
 

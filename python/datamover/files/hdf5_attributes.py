@@ -44,6 +44,8 @@ OF_ELEMENTS = (
 #: In HDF5's default header, an attribute has less than 64 KB, and they are searched one by one.
 #: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
 MOST_BYTES_IN_HEADER = 1 << 13
+#: Number of attributes that HDF5 keeps in the header by default, if they fit.
+MOST_IN_HEADER = 8
 log = logging.getLogger("datamover")
 
 
@@ -145,7 +147,8 @@ class NativeTraits:
     place : tuple of str
         Path or address of the file, and name of the dataset: attributes are copied from there.
     has_room : bool
-        Whether attributes may be outside of the header, where they may be many and large.
+        Whether attributes may be outside of the header, where they may be many and large, of an
+        output in HDF5.
     not_in_json : tuple of str
         Names of attributes that JSON cannot store.
     lengthened : tuple of str
@@ -186,7 +189,7 @@ class NativeTraits:
 
 
 def read(
-    place: tuple[str, str], dataset: Any, dtype: np.dtype, not_in_json: Iterable[str]
+    place: tuple[str, str], dataset: Any, dtype: np.dtype, not_in_json: Iterable[str], to_hdf5: bool
 ) -> NativeTraits:
     """Read the properties of an open dataset whose elements are moved as `dtype`."""
     from h5py import h5d
@@ -200,7 +203,7 @@ def read(
         fill = dataset.fillvalue
     return NativeTraits(
         place,
-        has_room=has_room(dataset),
+        has_room=to_hdf5 and has_room(dataset),
         not_in_json=tuple(not_in_json),
         lengthened=tuple(name for name in OF_PACKED if _is_short(dataset, name)),
         fill_value=fill,
@@ -212,11 +215,23 @@ def read(
 
 def has_room(held: Any) -> bool:
     """Return whether a dataset or group may have attributes outside of its header."""
-    from h5py import h5o, h5p
+    from h5py import h5a, h5o, h5p
 
-    tracked = held.id.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
-    outside = h5o.get_info(held.id).meta_size.attr
-    return bool(tracked) or outside.index_size + outside.heap_size > 0
+    if held.id.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED:
+        return True
+    count = h5a.get_num_attrs(held.id)
+    if count <= MOST_IN_HEADER and all(_is_small(held, k) for k in range(count)):
+        return False
+    outside = h5o.get_info(held.id).meta_size.attr  # slow: it also reads the index of all chunks
+    return outside.index_size + outside.heap_size > 0
+
+
+def _is_small(held: Any, index: int) -> bool:
+    from h5py import h5a
+
+    found = h5a.open(held.id, index=index)
+    kind, count = found.get_type(), found.get_space().get_simple_extent_npoints()
+    return len(kind.encode()) + count * kind.get_size() <= MOST_BYTES_IN_HEADER
 
 
 def _is_short(held: Any, name: str) -> bool:
@@ -297,7 +312,9 @@ def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
         source, dataset = hdf5.reopened(path, of_source, hdf5.bytes_at(path))
         with source:
             copy(native.where, dataset, file[name], OF_DIMENSIONS, native.dtype)
-            if OF_NETCDF in source.attrs:
+            with hdf5.reading(path):
+                is_netcdf = OF_NETCDF in source.attrs
+            if is_netcdf:
                 _copy_one(source, file, OF_NETCDF.encode())
         return
     found = dict(attributes_of(spec.kept))
@@ -334,7 +351,7 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
             return "it refers to what is in the file"
         if hdf5_types.are_lists_misread(kind):
             return "h5py misreads lists of numbers in this byte order"
-        values, memory = _memory_for(kind, space)
+        values, memory = memory_for(kind, space)
         if values is not None:
             opened.read(values, memory)
             if dtype is not None and (found := _converted(opened, kind, dtype)) is not None:
@@ -361,7 +378,7 @@ def _converted(opened: Any, kind: Any, dtype: np.dtype) -> np.ndarray | None:
         return found.astype(dtype)
 
 
-def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
+def memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
     """Return memory for the elements of an attribute, and their type in it.
 
     If it is the type in the file, HDF5 copies bytes.

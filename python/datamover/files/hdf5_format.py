@@ -9,6 +9,7 @@ value also keep their HDF5 types.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import os
 from typing import Any
@@ -46,15 +47,20 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     """Open the dataset that was named, or the only one."""
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not an HDF5 file")
-    as_stored = options.output_format == "hdf5" and options.output_dtype is None
-    return hdf5.open_reader(path, options.member, hdf5.bytes_at(path), as_stored, _kept)
+    to_hdf5 = options.output_format == "hdf5"
+    as_stored = to_hdf5 and options.output_dtype is None
+    kept = functools.partial(_kept, to_hdf5)
+    return hdf5.open_reader(path, options.member, hdf5.bytes_at(path), as_stored, kept)
 
 
-def _kept(place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec) -> ZarrTraits:
+def _kept(
+    to_hdf5: bool, place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec
+) -> ZarrTraits:
     attributes = json_attributes(dataset, is_netcdf(file, dataset))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
-    native = hdf5_attributes.read(place, dataset, spec.dtype, left_out(dataset, attributes))
+    missing = left_out(dataset, attributes)
+    native = hdf5_attributes.read(place, dataset, spec.dtype, missing, to_hdf5)
     names = dimension_names(dataset, native.where)
     fill = None
     if spec.dtype.names is None:

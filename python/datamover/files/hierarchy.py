@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
-#: Options that strings of any length do not have.
+#: Options that strings and lists of any length do not have.
 NOT_OF_STRINGS = ("region", "axes", "shards", "dtype", "output_dtype")
 #: Form of the name of a single array.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
@@ -109,10 +109,10 @@ def _of_strings(source: str, to: str, options: MoveOptions) -> Way | None:
     if not are_strings:
         return None
     formats.check_options(options, kind, formats.named(to))
-    _refuse(NOT_OF_STRINGS, options, f"is not for strings of any length, as in {source}")
+    what = "is not for elements of any length, such as strings,"
+    _refuse(NOT_OF_STRINGS, options, f"{what} as in {source}")
     if to == "hdf5":
-        words = f"is not for strings in HDF5, as {source} has"
-        _refuse(("chunks", "compressor"), options, words)
+        _refuse(("chunks", "compressor"), options, f"{what} in HDF5, as {source} has")
     return OneArrayOfStrings(source, opened, options)
 
 

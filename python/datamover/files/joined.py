@@ -149,7 +149,8 @@ def _rows(one: Described, is_opaque: bool, first: int, end: int) -> np.ndarray:
         return one.array[first:end]
     found = np.empty((end - first, *one.shape[1:]) if one.shape else (), one.dtype)
     spec = ArraySpec(one.shape, one.dtype)
-    reader = hdf5.DatasetReader(one.array.file, one.array, ("", ""), spec)
+    place = one.array.file.filename, one.array.name.lstrip("/")
+    reader = hdf5.DatasetReader(one.array.file, one.array, place, spec)
     reader.read((first, *(0 for _ in one.shape[1:])) if one.shape else (), found)
     return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Formats of flat files: .npy, of which NumPy handles the header, and raw, only elements."""
+"""Formats of flat files: .npy, whose header NumPy writes, and raw, which has only elements."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ from datamover.files.space import check_room_to_grow, is_no_space, no_space
 MAGIC = b"\x93NUMPY"
 #: Bytes read from an object at an address for its header, which is seldom above 128.
 HEADER_BYTES = 1 << 16
-#: Bytes of the longest header that is read, as by NumPy.
-MAX_HEADER_BYTES = 10_000
+#: Characters of the longest header that is read, as by NumPy, and the most bytes of each.
+MAX_HEADER_CHARACTERS, MOST_BYTES_EACH = 10_000, 4
+#: The keys of a header.
+KEYS = ("descr", "fortran_order", "shape")
 
 
 def recognizes(path: str) -> bool:
@@ -49,22 +51,28 @@ def _header(path: str) -> tuple[ArraySpec, int]:
 
 
 def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
-    """Read the description of a file's array, and the offset of its elements."""
+    """Read the description of a file's array, and the offset of its elements.
+
+    NumPy's own functions do not read headers of version 3, and create the dtype unchecked.
+    """
     try:
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0), (3, 0)):
             raise ValueError(f"its header has version {version}")
         length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
-        data = file.read(min(length, MAX_HEADER_BYTES))
-        if len(data) < length:
-            raise ValueError(f"its header has {length:,} bytes")
+        data = file.read(min(length, MOST_BYTES_EACH * MAX_HEADER_CHARACTERS))
         text = data.decode("latin1" if version < (3, 0) else "utf8")
+        if len(data) < length or len(text) > MAX_HEADER_CHARACTERS:
+            raise ValueError(f"its header has {length:,} bytes")
         try:
             said = ast.literal_eval(text)
         except SyntaxError:  # Python 2 wrote a shape as (3L, 4L)
             said = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text))
-        descr, is_fortran, shape = (said[key] for key in ("descr", "fortran_order", "shape"))
-        if type(is_fortran) is not bool or not all(type(extent) is int for extent in shape):
+        if not isinstance(said, dict) or said.keys() != {*KEYS}:
+            raise ValueError(f"its header is {said}")
+        descr, is_fortran, shape = (said[key] for key in KEYS)
+        is_shape = isinstance(shape, tuple) and all(type(extent) is int for extent in shape)
+        if type(is_fortran) is not bool or not is_shape:
             raise ValueError(f"its header is {said}")
         check_words(descr)
         dtype = np.lib.format.descr_to_dtype(descr)
@@ -72,7 +80,7 @@ def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
         raise
     except Exception as e:  # evaluating a header of foreign bytes fails in many ways
         raise IoFailed(f"{path} is not a readable .npy file: {e}") from e
-    return ArraySpec(tuple(shape), dtype, "F" if is_fortran else "C"), file.tell()
+    return ArraySpec(shape, dtype, "F" if is_fortran else "C"), file.tell()
 
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:

@@ -2,7 +2,8 @@
 """Arrays of strings of any length between HDF5 and Zarr, as part of a whole file or group.
 
 Movers cannot move them because they have no fixed size: one process reads and writes them with h5py
-and zarr-python, chunk by chunk. Between HDF5 files, HDF5 itself copies them.
+and zarr-python, chunk by chunk. Between HDF5 files, HDF5 itself copies them, unless they have a
+fill value.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Strings:
         Returns the strings of a box.
     dataset
         The HDF5 dataset; None for Zarr.
+    data : AddressBlocks, optional
+        The bytes of its file at an address.
     """
 
     where: str
@@ -73,6 +76,7 @@ class Strings:
     kept: ZarrTraits
     read: Callable[[Box], np.ndarray]
     dataset: Any = None
+    data: addresses.AddressBlocks | None = None
 
     def boxes(self, options: MoveOptions) -> Iterator[tuple[Box, np.ndarray]]:
         """Yield chunks up to the end of the array: where, and their strings.
@@ -103,30 +107,35 @@ class Strings:
 
 def of_hdf5(dataset: Any, name: str, where: str, of_netcdf: bool) -> Strings:
     """Return a dataset of an open file; errors name `where`."""
-    attributes = hdf5_format.json_attributes(dataset, of_netcdf)
-    names = hdf5_format.dimension_names(dataset, name)
+    with hdf5.reading(where):
+        attributes = hdf5_format.json_attributes(dataset, of_netcdf)
+        names = hdf5_format.dimension_names(dataset, name)
     kept = ZarrTraits(chunks_of(dataset), None, names, "auto", {"attributes": attributes})
 
     def read(box: Box) -> np.ndarray:
-        try:
-            return np.asarray(dataset.asstr()[box], object)
-        except UnicodeDecodeError as e:
-            raise InvalidArgument(f"{where} has a string that is not UTF-8: {e}") from e
+        with hdf5.reading(where):
+            try:
+                return np.asarray(dataset.asstr()[box], object)
+            except UnicodeDecodeError as e:
+                raise InvalidArgument(f"{where} has a string that is not UTF-8: {e}") from e
 
     return Strings(where, dataset.shape, kept, read, dataset)
 
 
 def is_copied_in_hdf5(where: str, dataset: Any) -> bool:
-    """Return whether elements have no fixed size, so that HDF5 itself copies the dataset.
+    """Return whether elements have no fixed size, so that `copy_dataset` copies the dataset.
 
     Raises
     ------
     Unsupported
-        It would mean something else in another file.
+        It would mean something else in another file, or cannot be copied.
     """
-    if hdf5_types.has_references(dataset.id.get_type()):
+    kind = dataset.id.get_type()
+    if hdf5_types.has_references(kind):
         raise Unsupported(f"{where} refers to what is in the file")
-    is_copied = not hdf5_types.is_of_fixed_size(dataset.id.get_type())
+    if _has_fill_of_any_length(dataset) and not _is_read_by_h5py(kind):
+        raise Unsupported(f"{where} has a fill value and elements that h5py does not read")
+    is_copied = not hdf5_types.is_of_fixed_size(kind)
     if dataset.is_virtual and is_copied:
         raise Unsupported(f"{where} has its elements, without a fixed size, in other files")
     return is_copied
@@ -135,14 +144,18 @@ def is_copied_in_hdf5(where: str, dataset: Any) -> bool:
 @contextlib.contextmanager
 def opened_in_hdf5(path: str, name: str | None, to: str) -> Iterator[Strings | None]:
     """Open a dataset, the only one by default; None if it can be moved to the format `to`."""
-    data = hdf5.bytes_at(path)
+    data, found = hdf5.bytes_at(path), None
     with hdf5.open_file(path, data) as file:
-        name, dataset = hdf5.named_dataset(file, path, name, is_here=data is None)
-        where = f"{path}:/{name}"
-        if is_copied_in_hdf5(where, dataset) if to == "hdf5" else is_of(dataset):
-            yield of_hdf5(dataset, name, where, hdf5_format.is_netcdf(file, dataset))
-        else:
-            yield None
+        with hdf5.reading(path):
+            name, dataset = hdf5.named_dataset(file, path, name, is_here=data is None)
+            where = f"{path}:/{name}"
+            of_kind = is_copied_in_hdf5(where, dataset) if to == "hdf5" else is_of(dataset)
+            if of_kind and dataset.shape is not None:
+                found = of_hdf5(dataset, name, where, hdf5_format.is_netcdf(file, dataset))
+                found = dataclasses.replace(found, data=data)
+        yield found
+    if data is not None:
+        data.forget()
 
 
 @contextlib.contextmanager
@@ -182,12 +195,90 @@ def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None
     hdf5_attributes.write_of_json(source.where, made, attributes)
 
 
-def copy_in_hdf5(held: Any, made: Any, name: str) -> None:
+def copy_object(held: Any, made: Any, name: str) -> None:
     """Let HDF5 copy a dataset or datatype to another file, without attributes."""
     low = hdf5.h5py()
     properties = low.h5p.create(low.h5p.OBJECT_COPY)
     properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
     low.h5o.copy(held.id, b".", made.id, name.encode(), properties, hdf5.link_properties())
+
+
+def copy_dataset(where: str, held: Any, file: Any, name: str) -> None:
+    """Copy a dataset to another open file, without attributes.
+
+    HDF5 would copy a fill value of a variable length as a place in the other file. With such a
+    value, elements are copied chunk by chunk instead.
+    """
+    if not is_unwritten(held) and not _has_fill_of_any_length(held):
+        copy_object(held, file, name)
+        return
+    make_empty(where, held, file, name, held.shape)
+    if not is_unwritten(held):
+        _copy_elements(where, held, file, name)
+
+
+def _copy_elements(where: str, held: Any, file: Any, name: str) -> None:
+    low, made = hdf5.h5py(), file[name]
+    for box in _written_boxes(held):
+        here, space = held.id.get_space(), low.h5s.create(low.h5s.SCALAR)
+        if box:
+            counts = tuple(part.stop - part.start for part in box)
+            here.select_hyperslab(tuple(part.start for part in box), counts)
+            space = low.h5s.create_simple(counts)
+        with hdf5.reading(where):
+            values, memory = hdf5_attributes.memory_for(held.id.get_type(), space)
+            held.id.read(space, here, values, memory)
+        if values is not None:
+            hdf5.check_growth(file, GROWTH * _bytes_of(values))
+            made.id.write(space, here, values, memory)
+
+
+def make_empty(where: str, dataset: Any, made: Any, name: str, shape: Shape) -> None:
+    """Create a dataset with the properties of another one and a shape, without elements."""
+    low = hdf5.h5py()
+    properties = dataset.id.get_create_plist()
+    if dataset.is_virtual or dataset.external:
+        properties = low.h5p.create(low.h5p.DATASET_CREATE)
+    hdf5_attributes.give_room(properties, hdf5_attributes.has_room(dataset))
+    kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
+    if shape != dataset.shape:
+        growing = (n is None for n in dataset.maxshape)
+        most = (low.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
+        space = low.h5s.create_simple(shape, tuple(most))
+    try:
+        low.h5d.create(
+            made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()
+        )
+    except (TypeError, ValueError) as e:
+        raise Unsupported(f"{where} cannot be created in the output: {e}") from e
+
+
+def is_unwritten(dataset: Any) -> bool:
+    """Return whether a dataset has no elements in the file yet.
+
+    Not for chunked datasets that are moved: chunks with only the fill value are not written anyway.
+    """
+    if dataset.is_virtual or dataset.external or (dataset.chunks and not has_objects(dataset)):
+        return False
+    return bool(dataset.size) and dataset.id.get_storage_size() == 0
+
+
+def has_objects(dataset: Any) -> bool:
+    """Return whether elements are more than bytes of a fixed number."""
+    return not hdf5_types.is_of_fixed_size(dataset.id.get_type())
+
+
+def _has_fill_of_any_length(dataset: Any) -> bool:
+    """Return whether a dataset has a fill value of its own with strings or lists of any length."""
+    defined = dataset.id.get_create_plist().fill_value_defined()
+    is_own = defined == hdf5.h5py().h5d.FILL_VALUE_USER_DEFINED
+    return is_own and hdf5_types.consists_of(dataset.id.get_type(), hdf5_types.is_of_any_length)
+
+
+def _is_read_by_h5py(kind: Any) -> bool:
+    with contextlib.suppress(TypeError):  # NumPy does not have the type
+        return kind.dtype is not None and not hdf5_types.are_lists_misread(kind)
+    return False
 
 
 def check_copy(where: str, dataset: Any, made: Any) -> None:
@@ -200,7 +291,7 @@ def check_copy(where: str, dataset: Any, made: Any) -> None:
     Unsupported
         h5py does not read such elements, which HDF5 has copied by itself.
     """
-    for box in _boxes(dataset.shape or (), chunks_of(dataset)) if dataset.shape is not None else ():
+    for box in _written_boxes(dataset):
         try:
             values, copied = dataset[box], made[box]
         except TypeError as e:
@@ -209,6 +300,17 @@ def check_copy(where: str, dataset: Any, made: Any) -> None:
         pairs = zip(np.ravel(values), np.ravel(copied), strict=True)
         if not all(np.array_equal(old, new) for old, new in pairs):
             raise _differs(where)
+
+
+def _written_boxes(dataset: Any) -> Iterator[Box]:
+    """Yield the boxes of a dataset, without chunks that are not in the file.
+
+    HDF5 cannot read those of strings that have a fill value from a file opened for reading.
+    """
+    for box in _boxes(dataset.shape, chunks_of(dataset)) if dataset.shape is not None else ():
+        first = tuple(part.start for part in box)
+        if not dataset.chunks or dataset.id.get_chunk_info_by_coord(first).byte_offset is not None:
+            yield box
 
 
 def chunks_of(dataset: Any) -> Shape:
@@ -239,7 +341,8 @@ def to_new_hdf5(source: Strings, path: str, name: str, options: MoveOptions) -> 
         if source.dataset is None:
             to_hdf5(source, file, name, options)
         else:
-            copy_in_hdf5(source.dataset, file, name)
+            _check_growth(file, source.dataset)
+            copy_dataset(source.where, source.dataset, file, name)
             unchanged = source.where, source.dataset, file[name]
             hdf5_attributes.copy(*unchanged, hdf5_attributes.OF_DIMENSIONS)
             if options.check:
@@ -248,6 +351,26 @@ def to_new_hdf5(source: Strings, path: str, name: str, options: MoveOptions) -> 
         hdf5_attributes.name_dimensions(file, {name: names})
 
     hdf5.create_file(path, fill, 0)
+
+
+def _check_growth(file: Any, dataset: Any) -> None:
+    """Raise IoFailed if a copy of a dataset may have no room in an open file."""
+    most = dataset.file.id.get_filesize()
+    try:
+        hdf5.check_growth(file, most)
+    except IoFailed:  # only then, since it reads all of the file's tree
+        found = hdf5.tree(dataset.file)
+        others = (held for n, held in found.datasets.items() if n not in found.same)
+        sizes = (held.id.get_storage_size() for held in others if held != dataset)
+        hdf5.check_growth(file, max(most - sum(sizes), 0))
+
+
+def tell_not_in_json(source: Strings) -> None:
+    """Log the attributes of a dataset of HDF5 that JSON cannot store."""
+    if source.dataset is not None:
+        with hdf5.reading(source.where):
+            names = hdf5_format.left_out(source.dataset, source.kept.others["attributes"])
+        hdf5_attributes.tell_not_in_json(source.where, names)
 
 
 def to_zarr(source: Strings, path: str, options: MoveOptions) -> Mapping[str, bytes]:

@@ -159,9 +159,15 @@ class OneArrayOfStrings(OneArray):
     ) -> Mapping[str, bytes]:
         """Copy the strings."""
         if options.output_member is None:
+            strings.tell_not_in_json(self._strings)
             return strings.to_zarr(self._strings, place, options)
         strings.to_new_hdf5(self._strings, place, options.output_member, options)
         return {}
+
+    def check_unchanged(self) -> None:
+        """Raise if the object of an HDF5 file at an address was replaced."""
+        if self._strings.data is not None:
+            self._strings.data.check_unchanged()
 
 
 class ToZarr(Way):

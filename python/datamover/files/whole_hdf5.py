@@ -24,7 +24,7 @@ import numpy as np
 
 from datamover.errors import Unsupported
 from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_types, strings, zarr_output
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Output
 from datamover.files.hdf5_attributes import tell_not_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import is_utf8
@@ -227,7 +227,9 @@ class Hdf5ToHdf5(WholeHdf5):
 
     def is_copied(self, dataset: Any) -> bool:
         """Return whether it has no elements of a fixed size, no shape, or was never written."""
-        return dataset.shape is None or _has_objects(dataset) or _is_unwritten(dataset)
+        return (
+            dataset.shape is None or strings.has_objects(dataset) or strings.is_unwritten(dataset)
+        )
 
     def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
         """Reject a dataset that would mean something else in another file."""
@@ -264,7 +266,7 @@ class Hdf5ToHdf5(WholeHdf5):
             for name in (*self.arrays, *self.copied):
                 self._attach_scales(made, name)
             for name in self.copied if options.check else ():
-                if _has_objects(self.file[name]):
+                if strings.has_objects(self.file[name]):
                     strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
@@ -281,42 +283,23 @@ class Hdf5ToHdf5(WholeHdf5):
         elif name in tree.same:
             made[name] = made[tree.same[name] or "/"]
         elif name in tree.datatypes:
-            strings.copy_in_hdf5(source[name], made, name)
+            strings.copy_object(source[name], made, name)
             self._copy_attributes(made, name)
         else:
             held = source[name]
             if name in tree.groups:
                 _make_group(made, name, held)
-            elif name in self.copied and not _is_unwritten(held):
-                strings.copy_in_hdf5(held, made, name)
+            elif name in self.copied:
+                strings.copy_dataset(f"{self.source}:/{name}", held, made, name)
             elif output is None or output.spec.nbytes == 0:
                 shape = output.spec.shape if output else held.shape
                 if name in tree.dimensions:
                     shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
-                self._make_empty(made, name, held, shape)
+                strings.make_empty(f"{self.source}:/{name}", held, made, name, shape)
             else:
                 self._tell_of_checksums(name, held)
                 output.create_in(made)
             self._copy_attributes(made, name)
-
-    def _make_empty(self, made: Any, name: str, dataset: Any, shape: Shape) -> None:
-        """Create a dataset with the properties of another one and a shape, without elements."""
-        low = hdf5.h5py()
-        properties = dataset.id.get_create_plist()
-        if dataset.is_virtual or dataset.external:
-            properties = low.h5p.create(low.h5p.DATASET_CREATE)
-        hdf5_attributes.give_room(properties, hdf5_attributes.has_room(dataset))
-        kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
-        if shape != dataset.shape:
-            growing = (n is None for n in dataset.maxshape)
-            most = (low.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
-            space = low.h5s.create_simple(shape, tuple(most))
-        try:
-            low.h5d.create(
-                made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()
-            )
-        except (TypeError, ValueError) as e:
-            raise Unsupported(f"{self.source}:/{name} cannot be created in the output: {e}") from e
 
     def _copy_attributes(self, made: Any, name: str) -> None:
         to = made[name]
@@ -350,21 +333,6 @@ class Hdf5ToHdf5(WholeHdf5):
                 found = self.tree.name_of(scale)
                 if found is not None and found not in self.left_out:
                     dim.attach_scale(made[found])
-
-
-def _is_unwritten(dataset: Any) -> bool:
-    """Return whether a dataset has no elements in the file yet.
-
-    Not for chunked datasets that are moved: chunks with only the fill value are not written anyway.
-    """
-    if dataset.is_virtual or dataset.external or (dataset.chunks and not _has_objects(dataset)):
-        return False
-    return bool(dataset.size) and dataset.id.get_storage_size() == 0
-
-
-def _has_objects(dataset: Any) -> bool:
-    """Return whether elements are more than bytes of a fixed number."""
-    return not hdf5_types.is_of_fixed_size(dataset.id.get_type())
 
 
 def _scales(dim: Any) -> list[Any]:
