@@ -408,7 +408,8 @@ def test_attributes_that_are_damaged_leave_nothing(tmp_path, output, held):
     content = (tmp_path / "a.h5").read_bytes()
     assert content.count(b"BTLF") == 1
     (tmp_path / "a.h5").write_bytes(content.replace(b"BTLF", b"BTLE"))
-    with pytest.raises(dm.errors.IoFailed, match=r"a\.h5 is not a readable HDF5 file"):
+    where = r"a\.h5(:/g is not a readable HDF5 object| is not a readable HDF5 file)"
+    with pytest.raises(dm.errors.IoFailed, match=where):
         move(tmp_path / "a.h5", tmp_path / output)
     assert os.listdir(tmp_path) == ["a.h5"]
 

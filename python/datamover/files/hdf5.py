@@ -131,7 +131,7 @@ class Tree:
 
 @contextlib.contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Convert HDF5's many kinds of errors to one line about what cannot be read.
+    """Convert HDF5's many kinds of errors to one line that names the file, or its object.
 
     Raises
     ------
@@ -143,7 +143,8 @@ def reading(where: str) -> Iterator[None]:
         raise
     except (OSError, RuntimeError, LookupError, ValueError) as e:
         words = e.args[0] if isinstance(e, LookupError) and e.args else e
-        raise IoFailed(f"{where} is not a readable HDF5 file: {words}") from e
+        kind = "object" if re.search(":/(?!/)", where) else "file"
+        raise IoFailed(f"{where} is not a readable HDF5 {kind}: {words}") from e
 
 
 def tree(group: Any, as_stored: bool = False) -> Tree:
