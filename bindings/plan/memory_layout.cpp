@@ -26,7 +26,7 @@ MemoryLayout dense(const Layout& layout, std::int64_t rank, std::int64_t elem_by
 }  // namespace
 
 /** Python BlockMemory
-Where one block lies in the memory of its process.
+The place of one block in the memory of its process.
 
 Parameters
 ----------
@@ -40,7 +40,7 @@ valid : Region
     The local indices that exist; ghosts have negative ones, or ones beyond the block's extents.
 */
 /** Python MemoryLayout
-The memory of one process: where each of its blocks lies.
+The memory of one process: the place of each of its blocks.
 
 Parameters
 ----------

@@ -148,7 +148,7 @@ holds it, then that one tells the others; both with one array as source and dest
 [(1, 0, Region((4,), (5,))), (1, 1, Region((5,), (9,)))]
 */
 /** Python MotionPlan.then
-What this plan and then another one do, as one plan of section copies.
+Compose this plan with one that follows it; the result is one plan of section copies.
 
 This plan's destination layout must be the next one's source layout. What the next plan reads and
 this one does not write is left out. Takes time and memory in the pairs of sections that share a

@@ -207,8 +207,8 @@ Examples
 --------
 >>> import numpy as np, datamover as dm
 >>> index = np.random.default_rng(0).permutation(1000)
->>> told = dm.advanced.AddressRelation.from_pairs(index, np.arange(1000)).explain()
->>> told["encoding"], told["candidates"]["pairs"]["nbytes"]
+>>> found = dm.advanced.AddressRelation.from_pairs(index, np.arange(1000)).explain()
+>>> found["encoding"], found["candidates"]["pairs"]["nbytes"]
 ('offsets', 16000)
 */
 void bind_looking(nb::class_<AddressRelation>& c) {

@@ -126,7 +126,7 @@ Examples
 array([ 0., 12.,  0., 10.])
 */
 /** Python AddressRelation.accept_put
-Write the elements of a put message where it says.
+Write the elements of a put message to the addresses that it contains.
 
 Nothing in the message is trusted; nothing has been written when an error is raised.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The arrays and values that are saved or loaded, and their comparison between processes.
 
-Of an array of rows, such as particles, each process has its own number of rows. The file has the
+Each process has its own number of rows of an array of rows, such as particles. The file has the
 rows of all processes, one process after the other.
 """
 

@@ -209,11 +209,12 @@ def copy_dataset(where: str, held: Any, file: Any, name: str) -> None:
     HDF5 would copy a fill value of a variable length as a place in the other file. With such a
     value, elements are copied chunk by chunk instead.
     """
-    if not is_unwritten(held) and not _has_fill_of_any_length(held):
+    is_written = not is_unwritten(held)
+    if is_written and not _has_fill_of_any_length(held):
         copy_object(held, file, name)
         return
     make_empty(where, held, file, name, held.shape)
-    if not is_unwritten(held):
+    if is_written:
         _copy_elements(where, held, file, name)
 
 

@@ -59,8 +59,6 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     collectively(*together_, [&] {
         if (rank() > 0) return;
         welcome_ = introduce(first, {.nprocs = size()});
-        if (welcome_.type != Frame::Type::welcome)
-            throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
         // The first one was reached; where a tunnel leads there, it knows itself otherwise.
         if (!welcome_.senders.empty()) {
             welcome_.senders[0].host = first.host;
@@ -76,9 +74,7 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     habits_.is_pressed = welcome_.is_pressed;
     habits_.tells_by_messages = welcome_.tells_by_messages && habits_.goes_ahead;
     collectively(*together_, [&] {
-        if (rank() > 0 &&
-            introduce(first, {.key = welcome_.key, .rank = rank()}).type != Frame::Type::joined)
-            throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
+        if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); });
@@ -139,6 +135,8 @@ Frame Consumer::introduce(const Address& address, Frame words) {
     if (said.type == Frame::Type::end)
         throw Error(ErrorCode::invalid_state, "the stream has ended");
     if (said.type == Frame::Type::failed) throw *said.error;
+    if (said.type != (rank() == 0 ? Frame::Type::welcome : Frame::Type::joined))
+        throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
     return said;
 }
 

@@ -120,6 +120,7 @@ namespace {
 
 /// Other connections have their turn after so many reads.
 constexpr int reads_in_turn = 16;
+
 }  // namespace
 
 DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,

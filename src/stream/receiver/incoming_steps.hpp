@@ -52,9 +52,9 @@ public:
     IncomingSteps(FrameLink& control, int rank, Dial dial)
         : control_(control), rank_(rank), dial_(std::move(dial)) {}
 
-    /// Says what is wanted, and lets the stream send once it knows that, too; nothing: all arrays,
-    /// whole, also those that are told of later. Memory may be taken for `ahead` steps; 0: for as
-    /// many as suit the arrays.
+    /// Requests arrays, and grants the stream the first credits; an empty list requests all arrays,
+    /// whole, including those that begin later. Memory may be taken for `ahead` steps; 0: the
+    /// number that suits the arrays.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
 
     /// Whether something has come that only a call of take_in with `may_connect` hears.

@@ -125,7 +125,7 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
         connection.look_after();
         connection.limit_sending(greeting_seconds);
         send_frame(connection, {.type = Frame::Type::greeting});
-        // Of a stranger no other frame is looked into: it may need work, such as a layout's.
+        // No other frame of a stranger is parsed: it may need work, such as a layout's.
         Frame said = read_frame(connection, max_greeting_bytes,
                                 Clock::now() + std::chrono::seconds(greeting_seconds), {},
                                 Frame::Type::data);

@@ -19,12 +19,12 @@ namespace datamover::stream {
 inline constexpr std::uint64_t chunk_bytes = 1 << 20;
 /// Connections share a message at multiples of this.
 inline constexpr std::uint64_t share_bytes = 1 << 16;
-/// A step goes over at most so many connections between two processes.
+/// Maximum number of connections for a step between two processes.
 inline constexpr int max_pathways = 16;
-/// Of a stream, at a time.
+/// Maximum number of consumers of a stream at a time.
 inline constexpr std::size_t most_consumers = 256;
 
-/// What a receiving process grants: all steps before the place `taken` are taken, those before
+/// A grant of a receiving process: all steps before the place `taken` are taken, those before
 /// `may` may be sent; or, if `alone` is not 0, of these the last one, besides those that were
 /// granted so before.
 struct Grant {
@@ -34,7 +34,7 @@ struct Grant {
     std::uint64_t taken = 0, may = 0, alone = 0;
 };
 
-/// What stands before the words of a frame.
+/// The header of a frame; its words follow.
 struct FrameHeader {
     static constexpr std::uint32_t right_magic = 0x38464d44;  // "DMF8"
 
@@ -43,10 +43,10 @@ struct FrameHeader {
     std::uint32_t checksum = 0;  ///< of the words
 };
 
-/// Of a step of which more comes, or perhaps.
+/// Number of a step that is not known to be complete.
 inline constexpr std::int64_t no_number = -1;
 
-/// What stands before a chunk: its bytes follow, or lie in a segment that both ends share.
+/// The header of a chunk; its bytes follow, or are in a segment that both ends share.
 struct ChunkHeader {
     static constexpr std::uint32_t right_magic = 0x38434d44;   // "DMC8"
     static constexpr std::uint32_t shared_magic = 0x38534d44;  // "DMS8"
