@@ -45,7 +45,7 @@ void check_extents(const UserArray& user, const Layout& layout) {
     const Point wanted = same_dims ? extents + lower + user.place.ghost_upper : extents;
     if (!same_dims || !(user.shape == wanted))
         throw make_error(ErrorCode::mismatch, "the array for block ", user.place.block,
-                         " has shape ", user.shape, ", its layout asks for ", wanted);
+                         " has shape ", user.shape, ", its layout requires ", wanted);
 }
 
 /// From (number, address, shape, byte strides, ghost_lower, ghost_upper).

@@ -622,9 +622,8 @@ int datamover_stream_create(MPI_Comm comm, const char* address,
  * DATAMOVER_NEXT_STEP is a step of its own. An array has the same type and layout in every step.
  * DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE if these change, or if processes send different
  * arrays; DATAMOVER_INVALID_ARGUMENT if the array was already sent in this step; DATAMOVER_TIMEOUT
- * if consumers took nothing in time; DATAMOVER_INVALID_STATE after datamover_stream_close. If many
- * similar steps follow within microseconds, processes may be up to 16 steps ahead of one whose call
- * fails, and return its error then. Collective. */
+ * if consumers took nothing in time; DATAMOVER_INVALID_STATE after datamover_stream_close. All
+ * processes return the error of one, and nothing is sent then. Collective. */
 int datamover_stream_send(datamover_stream* stream, const char* name, const datamover_array* array,
                           int64_t step);
 /* End the step that was sent last; the next array sent begins a new step. Collective. */

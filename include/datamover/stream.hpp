@@ -53,8 +53,7 @@ public:
     /// already sent in this step), unsupported (an index list that no process holds whole), timeout
     /// (consumers, with policy "block" or of other streams of a manager, took nothing in time),
     /// invalid_state (the stream is closed, or waits for data that its own thread must send first).
-    /// If many similar steps follow within microseconds, processes may be up to 16 steps ahead of
-    /// one whose call fails, and throw its error then. Collective.
+    /// All processes throw what one throws, and nothing is sent then. Collective.
     void send(const std::string& name, const ArrayPart& array,
               std::optional<std::int64_t> step = {});
     void send(const std::string& name, const Array& array, std::optional<std::int64_t> step = {}) {

@@ -449,28 +449,27 @@ class UserArrays:
         """Return the array of each block; blocks without elements need no array."""
         blocks = list(layout.blocks_of(rank))
         dtype = self.dtype or default_dtype or np.dtype("u1")
-        if self._blocks is not None:
-            for block in self._blocks:
+        listed = self._arrays
+        if self._blocks is not None or not listed:
+            for block in self._blocks or ():
                 if not isinstance(block, Integral):
                     raise WrongType(f"the arrays have a key {block!r}; keys are numbers of blocks")
-            given = {int(block): array for block, array in self._blocks.items()}
-            if sorted(given) != blocks:
-                given |= self._nothing(layout, set(blocks).difference(given), dtype)
-            if sorted(given) != blocks:
-                raise Mismatch(
-                    f"process {rank} was given arrays for blocks {sorted(self._blocks)}, "
-                    f"it holds {blocks}"
-                )
+            given = {int(block): array for block, array in (self._blocks or {}).items()}
+            given |= self._nothing(layout, set(blocks).difference(given), dtype)
+            if missing := set(blocks).difference(given):
+                raise Mismatch(f"process {rank} passed no array for its block {min(missing)}")
+            if more := set(given).difference(blocks):
+                raise Mismatch(f"process {rank} passed block {min(more)}, but owns only {blocks}")
             return self._without_extents(layout, given, dtype)
-        listed = self._arrays
         if not blocks and all(array.size == 0 for array in listed):
             return {}
-        if not listed:
-            listed = list(self._nothing(layout, blocks, dtype).values())
+        if not blocks:
+            words = "an array, but owns no block of this layout; pass {} on this process"
+            raise Mismatch(f"process {rank} passed {words}")
         if len(listed) != len(blocks):
             raise Mismatch(
-                f"process {rank} was given {len(self._arrays)} arrays for its {len(blocks)} "
-                "blocks; pass the blocks of one array as a mapping {block: array}"
+                f"process {rank} passed {len(listed)} arrays for its {len(blocks)} blocks; pass "
+                "the blocks of one array as a mapping {block: array}"
             )
         return self._without_extents(layout, dict(zip(blocks, listed, strict=True)), dtype)
 
@@ -518,8 +517,7 @@ class UserArrays:
             if not self._may_hold_ghosts(layout, rank):
                 raise
             raise Mismatch(
-                f"{error}; an array with ghosts around a block is given as "
-                "UserArrays(array, ghost=...)"
+                f"{error}; if the array has ghosts, pass dm.advanced.UserArrays(array, ghost=...)"
             ) from None
 
     def _may_hold_ghosts(self, layout: Layout, rank: int) -> bool:

@@ -13,6 +13,7 @@ from datamover.arguments import MOST_BYTES
 from datamover.command_options import Commands, examples, option
 from datamover.errors import InvalidArgument
 
+_PICTURE = "Draw which process owns which elements, and how much each sends to each other."
 app = typer.Typer(
     name="datamover",
     cls=Commands,
@@ -103,13 +104,13 @@ def explain(
         bool, "Show how address relations are encoded.", "-v", "--verbose", metavar=""
     ) = False,
     json_file: option(
-        Path | None, "Write everything as JSON; - is the output.", "--json", metavar="FILE"
+        Path | None, "Write JSON to a file; - writes to standard output.", "--json", metavar="FILE"
     ) = None,
-    png_file: option(Path | None, "Draw holdings and traffic.", "--png", metavar="FILE") = None,
+    png_file: option(Path | None, _PICTURE, "--png", metavar="FILE") = None,
 ) -> None:
     """Show what a redistribution would do: messages, bytes, balance, encodings, transports.
 
-    Needs no MPI and no data; a million processes are fine.
+    Needs no MPI and no data; a million processes are fine. Transports are those of dm.Array.
     """
     import datamover as dm
     from datamover.explanation import explain as explain_plan

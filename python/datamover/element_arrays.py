@@ -24,8 +24,8 @@ class TargetArray:
     def __init__(self, targets: Any):
         if isinstance(targets, TargetMap):
             raise WrongType(
-                "targets are a map; they must be ranks: pass map.ranks(positions, nprocs), or pass "
-                "the map to distribute"
+                "migration takes ranks, not a map: pass map.ranks(elements, nprocs), or call "
+                "dm.migrate(elements, target=map, comm=comm)"
             )
         if callable(targets):
             raise WrongType("targets are a function; they must be ranks: pass its result")

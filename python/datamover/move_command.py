@@ -168,7 +168,8 @@ def _parser() -> _Parser:
     of_format = "Format of a Zarr output; by default that of its group, or 3."
     add("--zarr-format", type=int, metavar="2|3", help=of_format)
     add("--shape", **extents, help="Extents of a raw input.")
-    add("--dtype", **dtype, help="Type of a raw input, such as f8; otherwise as --output-dtype.")
+    of_raw = "Element type of a raw input. For other inputs, the same as --output-dtype."
+    add("--dtype", **dtype, help=of_raw)
     add("--output-dtype", **dtype, help="Convert numbers to this type, such as f4.")
     add("--region", type=_region, metavar="A:B,:,...", help="Move only this part of the input.")
     add("--check", metavar="crc32c", help="Read the output again and compare checksums.")
@@ -180,14 +181,14 @@ def _parser() -> _Parser:
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
     names = "Names of the output's dimensions (Zarr, HDF5), such as t,y,x."
     add("--dims", type=lambda text: tuple(text.split(",")), metavar="NAME,...", help=names)
-    joined = "Join files or Zarr groups, INPUT 'tas_*.nc' in quotes, along this dimension."
+    joined = "Join the files that match INPUT along this dimension. Quote the pattern: 'tas_*.nc'."
     add("--along", metavar="NAME", help=joined)
     appended = "With --along: append the files to the existing Zarr group."
     add("--append", action="store_true", help=appended)
     add("--overwrite", action="store_true", help="Replace an existing output.")
     whole_group = "Replace an existing Zarr group too, with all its arrays."
     add("--overwrite-group", action="store_true", help=whole_group)
-    memory = "Memory per process, such as 512M; by default 256M, or up to 2G if a chunk takes it."
+    memory = "Memory per process. By default 256M, or one chunk if that is larger (at most 2G)."
     add("--max-bytes", type=_bytes, default=argparse.SUPPRESS, metavar="SIZE", help=memory)
     place = "Directory for the intermediate of a move in two passes; by default that of the output."
     add("--temporary", metavar="DIR", help=place)

@@ -293,8 +293,9 @@ def redistribute(
     {0: 16}
     >>> dm.redistribute(before, after)
     Traceback (most recent call last):
-    datamover.errors.Mismatch: the destination needs index (8, 4) of the source, whose blocks lie \
-within [0:8, 0:8); pass partial=True to redistribute to leave such elements unchanged
+    datamover.errors.Mismatch: the destination needs index (8, 4) of the source, whose blocks are \
+within [0:8, 0:8); for a transpose, pass axes=; pass partial=True to redistribute to leave such \
+elements unchanged
 
     Elements that an old set of boxes holds move to a new one:
 

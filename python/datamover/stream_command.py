@@ -35,10 +35,9 @@ _Address = Annotated[
 _Output = Annotated[
     str, typer.Argument(metavar="OUTPUT", help="A new Zarr group, such as run.zarr.")
 ]
-_Timeout = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="Timeout for the stream, and for each step."),
-]
+_Timeout = option(
+    float | None, "Timeout for the stream and steps. By default, wait forever.", metavar="SECONDS"
+)
 
 
 @app.command(

@@ -125,7 +125,8 @@ class TargetMap:
 
     def _check_key(self, names: list[str], words: str) -> None:
         if self.key is None:
-            raise InvalidArgument(f"pass key= to select which of {names} contains the keys")
+            remedy = "create the map with key=, for example dm.targets.modulo(key='id')"
+            raise InvalidArgument(f"the elements have fields {names}; {remedy}")
         if self.key not in names:
             raise InvalidArgument(words)
 

@@ -76,7 +76,7 @@ Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes
         if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed &&
             grid[d] != 1)
             invalid_block_cyclic(concat("grid extent is ", grid[d], at_dimension(d),
-                                        ", where the distribution says *: it must be 1"));
+                                        ", which is not distributed (*): it must be 1"));
     }
     if (grid.product() > nprocs)
         invalid_block_cyclic(concat("grid ", grid, " needs ", grid.product(),
@@ -129,7 +129,7 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
     const std::string name = word.substr(0, open);
     if (name != "block" && name != "cyclic")
         invalid_block_cyclic("'" + word + "' in distribution \"" + text +
-                             "\" is none of block, cyclic, cyclic(k), *");
+                             "\" is not block, cyclic, cyclic(k) or *");
     const Kind kind = name == "block" ? Kind::block : Kind::cyclic;
     if (open == std::string::npos) return {kind, 0};
     const std::string digits = word.substr(open + 1, word.size() - open - 2);

@@ -30,9 +30,10 @@ void check_lengths(int dims, Rows lo, Rows hi, Rows owners) {
     }
     const auto d = static_cast<std::size_t>(dims);
     if (lo.size() != hi.size() || lo.size() % d != 0 || lo.size() / d != owners.size()) {
-        throw make_error(ErrorCode::mismatch, lo.size(), " lower and ", hi.size(),
-                         " upper coordinates and ", owners.size(),
-                         " owners; a floor plan of n blocks needs n * ", dims, ", as many, and n");
+        throw make_error(ErrorCode::mismatch, "a floor plan of ", dims, " dimensions has ",
+                         lo.size(), " lower and ", hi.size(), " upper coordinates and ",
+                         owners.size(), " owners; pass ", dims,
+                         " of each and one owner for every block");
     }
 }
 

@@ -29,7 +29,8 @@ const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
                           Extent range) {
     throw make_error(ErrorCode::out_of_range, "process ", side.rank, ", block ", memory.block,
                      ": local indices ", range.low, " to ", range.high, " in dimension ", d,
-                     " lie outside the array's ", memory.valid, " (are its ghosts deep enough?)");
+                     " are outside the array's ", memory.valid,
+                     "; make the array with deeper ghosts (ghost=)");
 }
 
 void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Extent range) {

@@ -91,7 +91,8 @@ void refuse_beyond(const Layout& destination, const Region& held, const std::vec
             }
     const std::vector<int> back = inverse_axes(axes);
     throw make_error(ErrorCode::mismatch, "the destination needs index ", permuted(index, back),
-                     " of the source, whose blocks lie within ", permuted(held, back), remedy);
+                     " of the source, whose blocks are within ", permuted(held, back),
+                     held.dims() > 1 ? "; for a transpose, pass axes=" : "", remedy);
 }
 
 }  // namespace datamover::plan

@@ -330,7 +330,7 @@ const FloorPlan& boxes_for_halo(const Layout& layout) {
                              block,
                              ", and one local array has no room for ghosts between them; use block "
                              "in that dimension, or a floor plan of tiles of ",
-                             block, " dealt out cyclically, each with ghosts of its own");
+                             block, " distributed cyclically, each with its own ghosts");
         }
     }
     throw make_error(ErrorCode::unsupported, "a halo of ", layout.describe(),
@@ -395,8 +395,8 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
                          " for a floor plan of ", dims, " dimensions");
     }
     if (!exchange.periodic.empty() && static_cast<int>(exchange.periodic.size()) != dims) {
-        throw make_error(ErrorCode::mismatch, exchange.periodic.size(),
-                         " entries say which dimensions wrap around; the floor plan has ", dims);
+        throw make_error(ErrorCode::mismatch, "periodic has ", exchange.periodic.size(),
+                         " entries; the floor plan has ", dims, " dimensions");
     }
     const bool wanted = std::ranges::find(exchange.periodic, true) != exchange.periodic.end();
     const bool is_none = exchange.domain.dims() == 0;

@@ -121,7 +121,7 @@ void check_axes(const std::vector<int>& axes, int dims) {
     if (right) return;
     std::string text;
     for (const int a : axes) text += concat(text.empty() ? "" : ", ", a);
-    throw make_error(ErrorCode::invalid_argument, "axes (", text, ") are no permutation of 0..",
+    throw make_error(ErrorCode::invalid_argument, "axes (", text, ") are not a permutation of 0..",
                      dims - 1);
 }
 

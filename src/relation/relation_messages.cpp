@@ -82,7 +82,7 @@ std::vector<std::uint8_t> answer_get(std::span<const std::uint8_t> request, cons
     const std::int64_t most = most_bytes < 0 ? default_answer_bytes(request, memory) : most_bytes;
     // Asked first: all that follows takes work in the number of elements.
     if (half.size() > most / half.destination_elem_bytes())
-        throw make_error(ErrorCode::out_of_range, "a get request asks for ", half.size(),
+        throw make_error(ErrorCode::out_of_range, "a get request is for ", half.size(),
                          " elements of ", half.destination_elem_bytes(), " bytes, where at most ",
                          most, " bytes are answered");
     const AddressBounds written = half.bounds(Side::destination);
@@ -95,7 +95,7 @@ std::vector<std::uint8_t> answer_get(std::span<const std::uint8_t> request, cons
         half.copy(source, answer.data());
         return answer;
     } catch (const std::bad_alloc&) {
-        throw make_error(ErrorCode::no_memory, "a get request asks for ", written.end_bytes,
+        throw make_error(ErrorCode::no_memory, "a get request is for ", written.end_bytes,
                          " bytes");
     }
 }

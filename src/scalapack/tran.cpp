@@ -55,8 +55,8 @@ int by_pblas(const Routine& routine, const Tran& t) {
     if (!theirs) {
         last_call().argument = 3;
         throw make_error(ErrorCode::unsupported,
-                         "alpha is 0 or a descriptor is not one of a dense matrix that is "
-                         "dealt out, and no PBLAS with ",
+                         "alpha is 0 or a descriptor is not one of a distributed dense matrix, "
+                         "and no PBLAS with ",
                          routine.symbol, " is linked after datamover_scalapack");
     }
     theirs(t.m, t.n, t.alpha, t.a, t.ia, t.ja, t.desca, t.beta, t.c, t.ic, t.jc, t.descc);

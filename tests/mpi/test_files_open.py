@@ -544,7 +544,7 @@ def test_of_a_raw_file_only_the_dtype_is_to_be_said(comm, place):
         whole.tofile(name)
     comm.Barrier()
     rows = dm.BlockCyclic(whole.shape, "(block, *)", nprocs=comm.size)
-    with pytest.raises(dm.errors.InvalidArgument, match="say what it holds, with dtype=") as caught:
+    with pytest.raises(dm.errors.InvalidArgument, match="is raw: pass dtype=") as caught:
         dm.files.open(name, rows, comm=comm)
     assert "shape" not in str(caught.value)  # the layout's, which is no argument
     part = np.zeros(rows.local_shape(comm.rank), "f4")

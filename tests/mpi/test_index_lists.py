@@ -218,9 +218,9 @@ def test_rows_to_ranges_that_few_hold(comm):
 
 
 def test_an_array_of_another_shape_is_no_rows(comm):
-    """The shape that the layout asks for is told, as for arrays of one dimension."""
+    """The error reports the required shape, as for arrays of one dimension."""
     rows = dm.BlockCyclic((4, 6), "(*, *)", nprocs=comm.size)
     ranges = dm.FlatCyclic((4, 6), 24, comm.size, owners=[0])
     whole = np.zeros((4, 6)) if comm.rank == 0 else None
-    with pytest.raises(dm.Mismatch, match=r"has shape \(4, 6\), its layout asks for \(24\)"):
+    with pytest.raises(dm.Mismatch, match=r"has shape \(4, 6\), its layout requires \(24\)"):
         dm.Mover(dm.redistribute(rows, ranges), whole, whole, comm=comm)

@@ -383,8 +383,7 @@ def test_where_the_keys_are_has_to_be_said(comm):
     records = np.zeros(3, [("id", "i8"), ("x", "f8")])
     for elements in (columns, records):
         with pytest.raises(
-            dm.errors.InvalidArgument,
-            match=r"key= to select which of \['id', 'x'\] contains the keys",
+            dm.errors.InvalidArgument, match=r"\['id', 'x'\]; create the map with key="
         ):
             dm.migrate(elements, target=dm.targets.modulo(), comm=comm)
         with pytest.raises(dm.errors.InvalidArgument, match="'number'"):

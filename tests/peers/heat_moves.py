@@ -18,9 +18,9 @@ def exported(tensor):
     return tensor.view(torch.uint8) if tensor.dtype is torch.bool else tensor
 
 
-def moved(x, layout):
-    """Return this process's part of an array in another layout."""
-    part = torch.empty(layout.region(x.comm.rank).shape, dtype=x.larray.dtype)
+def moved(x, layout, shape):
+    """Return this process's part of an array, of a shape, in another layout."""
+    part = torch.empty(shape, dtype=x.larray.dtype)
     plan = dm.redistribute(dm.layout_of(x), layout)
     dm.Mover(plan, exported(x.larray.detach()), exported(part), comm=x.comm.handle)()
     return part
@@ -39,7 +39,7 @@ def resplit(x, axis=None):
     if axis == x.split or not x.is_distributed():
         return OWN_RESPLIT(x, axis)
     y = ht.empty(x.gshape, dtype=x.dtype, split=axis, device=x.device, comm=x.comm)
-    replace(y, array=moved(x, dm.layout_of(y)))
+    replace(y, array=moved(x, dm.layout_of(y), y.lshape))
     return y
 
 
@@ -67,7 +67,8 @@ def redistribute_(x, lshape_map=None, target_map=None):
     ends = torch.cumsum(target_map[:, axis], 0).tolist()
     splits = [ends[:-1] if d == axis else [] for d in range(x.ndim)]
     layout = dm.FloorPlan.from_splits(x.shape, splits, x.comm.size)
-    replace(x, array=moved(x, layout), lshape_map=target_map, balanced=is_even)
+    shape = tuple(target_map[x.comm.rank].tolist())
+    replace(x, array=moved(x, layout, shape), lshape_map=target_map, balanced=is_even)
 
 
 def get_halo(x, halo_size):
@@ -85,7 +86,8 @@ def get_halo(x, halo_size):
         region if 0 in region.shape else region.grown(width) & layout.domain
         for region in map(layout.region, range(x.comm.size))
     ]
-    part = moved(x, dm.FloorPlan(grown, owners=range(x.comm.size), nprocs=x.comm.size))
+    parts = dm.FloorPlan(grown, owners=range(x.comm.size), nprocs=x.comm.size)
+    part = moved(x, parts, grown[rank].shape)
     if x.lshape[axis] == 0:
         return
     before = layout.region(rank).lo[axis] - grown[rank].lo[axis]

@@ -158,7 +158,7 @@ ARGUMENTS = [
     ("a.npy b.npy -n 10000000", 2, "cores; at most"),
     ("a.npy b.npy --output-order X", 2, "neither C nor F"),
     ("a.raw b.npy", 1, "--shape and --dtype"),
-    ("a.raw b.npy --shape 4,6", 1, "with --dtype"),
+    ("a.raw b.npy --shape 4,6", 1, "pass --dtype"),
     ("a.raw b.npy --shape 4,6 --dtype f9", 1, "not a NumPy dtype"),
     ("a.raw b.npy --shape 24 --dtype M8[s/0]", 1, "not a NumPy dtype"),
     ("a.npy b.npy --dtype M8[s/0]", 1, "not a NumPy dtype"),

@@ -102,7 +102,7 @@ def players(run: Run) -> Iterator[Player]:
 
 BENCHMARK = Benchmark(
     name="applications",
-    help="Run the applications of `datamover app`, their versions in turns.",
+    help="Run the applications of `datamover app`, alternating between their versions.",
     options={"nprocs": 2, "turns": 5},
     cases=lambda run: CASES,
     players=players,

@@ -246,7 +246,7 @@ def _measure_scattered(comm: Any, seconds: float, case: str, depth: int, shape: 
 
 BENCHMARK = Benchmark(
     name="doors",
-    help="Redistribute and fill ghosts, as libraries of distributed arrays do.",
+    help="Redistribute and fill ghosts, compared with pylops-mpi, mpi4py-fft, heat and PETSc.",
     options={"nprocs": 2, "seconds": 3.0},
     cases=lambda run: map(parse, CASES.split()),
     parse=parse,

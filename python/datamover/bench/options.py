@@ -87,7 +87,7 @@ OPTIONS: dict[str, Any] = {
     "random": _count("Add random cases.", least=0),
     "seed": option(int, "Seed of the random cases."),
     "size": _count("Rows and columns of the arrays that are redistributed.", least=64),
-    "node_size": _count("Processes of a pretend node; 0: one node for all.", least=0),
+    "node_size": _count("Processes per simulated node; 0: one node for all.", least=0),
     "launcher": option(str | None, _LAUNCHER, metavar="COMMAND"),
     "add": _list(Path, "JSON of runs with other -n, for the picture.", metavar="FILE"),
     "also": _list(str, "One more transport to time, such as p2p:64K.", metavar="TRANSPORT"),

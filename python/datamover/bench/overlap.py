@@ -58,7 +58,7 @@ def lines(figures: dict[str, Any], *_: Any) -> Iterator[str]:
 
 BENCHMARK = Benchmark(
     name="overlap",
-    help="Transpose a matrix while the program computes half as long again, in its first cache.\n\n"
+    help="Transpose a matrix while the program computes 1.5 times as long as the move takes.\n\n"
     "The thread needs a core in addition to those of the processes, or a link that takes the time.",
     options={"nprocs": 1, "seconds": 3.0, "launcher": None},
     cases=lambda run: map(matrix, ("2048", "4096")),

@@ -11,7 +11,7 @@ CASES_OF_PROGRAM = 36
 
 BENCHMARK = Benchmark(
     name="plan",
-    help="Plan one process's part of a redistribution; arrays up to 10^6 × 10^6. Takes no MPI.\n\n"
+    help="Plan one process's part of a redistribution, arrays up to 10^6 × 10^6, without MPI.\n\n"
     "Rows are named by both layouts, the array's rows, and the processes. One process does it all.",
     options={"seconds": 0.3},
     cases=lambda run: [Case("all")],

@@ -284,7 +284,7 @@ def candidates(index: Indices) -> dict[str, tuple[int, Callable[[], Indices]]]:
 
 BENCHMARK = Benchmark(
     name="relations",
-    help="Decode relations while copying, in every encoding: assembly, disassembly, straight.\n\n"
+    help="Decode relations while copying, in every encoding: assembly, disassembly, copy.\n\n"
     "-n is accepted as everywhere; one process does it all.",
     options={"rounds": 1},
     cases=lambda run: CASES,

@@ -161,7 +161,7 @@ def open_raw(path: str, options: MoveOptions) -> FlatFile:
     """Open a raw file with the given shape and dtype; its size must match exactly."""
     unsaid = [option(name) for name in ("shape", "dtype") if getattr(options, name) is None]
     if unsaid:
-        raise InvalidArgument(f"{path} is raw: say what it holds, with {' and '.join(unsaid)}")
+        raise InvalidArgument(f"{path} is raw: pass {' and '.join(unsaid)}")
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not a raw file")
     if any(extent < 0 for extent in options.shape or ()):

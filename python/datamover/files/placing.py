@@ -188,7 +188,8 @@ def check_place(
     """
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
-        raise IoFailed(f"there is no directory {directory} for the output")
+        what = "Zarr group" if directory.endswith(".zarr") else "directory"
+        raise IoFailed(f"there is no {what} {directory} for the output; create it first")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise IoFailed(f"directory {directory} cannot be written")
     _check_length(output)

@@ -222,14 +222,13 @@ def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
     if name == "zarr":
         return ZarrTarget
     if addresses.is_address(path):
-        raise InvalidArgument(
-            f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
-        )
+        raise InvalidArgument(f"{path}: at addresses, arrays are saved in Zarr; use .zarr")
     if name == "hdf5":
         return Hdf5Target
     if name == "npy":
         return NpyTarget
-    raise InvalidArgument(f"the format of {path} is unknown; use the extension .zarr, .h5 or .npy")
+    known = ".zarr, .npy, .h5, .hdf5, .he5, .nc or .nc4"
+    raise InvalidArgument(f"the format of {path} is unknown; use the extension {known}")
 
 
 class Origin:

@@ -55,7 +55,7 @@ public:
     /// Waits up to a timeout (none: forever) for the next step, or returns the last one again if it
     /// was not taken; null if the stream has ended. The step is valid until `taken`; call from one
     /// thread at a time. Throws timeout, invalid_state (closed), peer_failed (a process of either
-    /// program failed), io (malformed or repeatedly damaged bytes), mismatch, wrong_type,
+    /// program failed), io (malformed or damaged bytes), mismatch, wrong_type,
     /// no_memory, and what an interruption throws.
     const ArrivedStep* next(std::optional<double> timeout_seconds);
     /// Puts this process's part of an array of that step into memory. Throws invalid_state where

@@ -382,6 +382,7 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
             places_->stop_waiting(*this);
             return {};
         }
+        least_ = 0;  // they came, and are not waited for again, whatever happens to this call
         admit(sequence);
     }
     std::vector<ConsumerPtr> chosen;
@@ -414,7 +415,6 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
 
 void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
     const std::lock_guard lock(lock_);
-    least_ = 0;
     sequence_ = sequence;
     is_carried_out_ = true;
     for (const auto& [key, place] : decided_.to) {
@@ -454,7 +454,6 @@ void Audience::withdraw(const Error& why) {
     for (const auto& [key, place] : lost.to) keys.insert(key);
     for (const std::string& key : keys)
         if (const ConsumerPtr consumer = find(key)) consumer->leave(why);
-    if (!lost.joined.empty()) least_ = 0;  // they came, and are not waited for again
     if (!keys.empty() && is_carried_out_)
         --sequence_;  // who comes now is let in where the step is sent again
 }
