@@ -67,7 +67,7 @@ def test_targets(comm, guilty, bad):
 
 def test_what_stands_in_a_wrong_place_is_told_where_it_belongs(comm):
     box = dm.targets.grid(((0, 0), (1, 1)), (2, 2))
-    with pytest.raises(dm.errors.WrongType, match=r"map\.ranks\(positions, nprocs\)"):
+    with pytest.raises(dm.errors.WrongType, match=r"map\.ranks\(elements, nprocs\)"):
         dm.Migration(box, comm=comm)
     with pytest.raises(dm.errors.WrongType, match="are a function"):
         dm.Migration(lambda positions: positions, comm=comm)
