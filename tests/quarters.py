@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Quarters of the tests, for runs that divide them between each other."""
 
+import itertools
 import os
 import zlib
 
 
-def take_quarters(config, items, quarters, *, only_of_cases=False):
-    """Leave the other quarters out, unless more cases than usual are asked for.
+def is_in_quarters(name, quarters):
+    """Whether a test is in one of these quarters, 0 to 3; if more cases are wanted, in all."""
+    is_long = int(os.environ.get("DATAMOVER_TEST_CASES", "1")) > 1
+    return is_long or zlib.crc32(name.encode()) % 4 in quarters
 
-    The quarters, 0 to 3, are drawn by the names of tests, each case of one for itself. With
-    `only_of_cases`, a test without cases is in all of them.
+
+def take_quarters(config, items, quarters, *, at_least_a_case=False):
+    """Leave the tests of the other quarters out.
+
+    Each case of a test is in a quarter of its own. With `at_least_a_case`, the first case of each
+    test is in all of them.
     """
-    if int(os.environ.get("DATAMOVER_TEST_CASES", "1")) > 1:
-        return
+    seen = set()
 
     def is_mine(item):
-        is_in_all = only_of_cases and "[" not in item.name
-        return is_in_all or zlib.crc32(item.nodeid.encode()) % 4 in quarters
+        test = item.nodeid.partition("[")[0]
+        is_first = at_least_a_case and test not in seen
+        seen.add(test)
+        return is_first or is_in_quarters(item.nodeid, quarters)
 
-    config.hook.pytest_deselected(items=[item for item in items if not is_mine(item)])
-    items[:] = filter(is_mine, items)
+    mine = [is_mine(item) for item in items]
+    others = itertools.compress(items, (not is_in for is_in in mine))
+    config.hook.pytest_deselected(items=list(others))
+    items[:] = itertools.compress(items, mine)

@@ -24,10 +24,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take those quarters of the cases that DATAMOVER_TEST_PYTHON_QUARTERS lists, if it is set."""
+    """Take the quarters of the cases that DATAMOVER_TEST_PYTHON_QUARTERS lists, if it is set."""
     quarters = os.environ.get("DATAMOVER_TEST_PYTHON_QUARTERS")
     if quarters is not None:
-        take_quarters(config, items, set(map(int, quarters.split(","))), only_of_cases=True)
+        take_quarters(config, items, set(map(int, quarters.split(","))), at_least_a_case=True)
 
 
 #: It ends with who started it.
