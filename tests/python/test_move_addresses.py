@@ -229,8 +229,8 @@ def test_an_array_at_an_address_is_open_to_be_read(served, bucket, tmp_path):
 
 @pytest.mark.parametrize(
     ("source", "output", "words"),
-    [("s3://b/a.raw", "b.npy", "copy it here"), ("a.npy", "s3://b/b.npy", "the extension .zarr"),
-     ("a.npy", "s3://b/b.h5", "the extension .zarr"), ("http://h/a.raw", "b.npy", "copy it here")],
+    [("s3://b/a.raw", "b.npy", "copy it here"), ("a.npy", "s3://b/b.npy", "use .zarr"),
+     ("a.npy", "s3://b/b.h5", "use .zarr"), ("http://h/a.raw", "b.npy", "copy it here")],
 )  # fmt: skip
 def test_what_is_not_done_at_addresses_is_said(tmp_path, monkeypatch, source, output, words):
     monkeypatch.chdir(tmp_path)
@@ -576,7 +576,7 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
     found = dm.load(f"{served}/a.zarr", {"any": rows}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(found["any"].local, ARRAY)
     for name, error, words in [
-        (f"{bucket}/b.h5", dm.errors.InvalidArgument, "the extension .zarr"),
+        (f"{bucket}/b.h5", dm.errors.InvalidArgument, "use .zarr"),
         (f"{served}/b.zarr", dm.errors.Unsupported, "can only be read"),
         ("ftp://host/b.zarr", dm.errors.InvalidArgument, "ftp addresses are unknown"),
         ("http://127.0.0.1:9/b.zarr", dm.errors.Unsupported, "can only be read"),

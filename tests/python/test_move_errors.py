@@ -109,8 +109,8 @@ def test_unknown_kinds(place):
     ("options", "error", "match"),
     [
         ({}, dm.errors.InvalidArgument, "shape= and dtype="),
-        ({"shape": (4, 6)}, dm.errors.InvalidArgument, "with dtype="),
-        ({"dtype": "f8"}, dm.errors.InvalidArgument, "with shape="),
+        ({"shape": (4, 6)}, dm.errors.InvalidArgument, "pass dtype="),
+        ({"dtype": "f8"}, dm.errors.InvalidArgument, "pass shape="),
         ({"shape": (4, 6), "dtype": "f4"}, dm.errors.IoFailed, "192 bytes, but"),
         ({"shape": (5, 6), "dtype": "f8"}, dm.errors.IoFailed, "240"),
         ({"shape": (4, -6), "dtype": "f8"}, dm.errors.InvalidArgument, "negative"),
