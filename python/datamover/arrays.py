@@ -403,6 +403,8 @@ class UserArrays:
             self._arrays = list(self._blocks.values())
         else:
             self._arrays = [] if arrays is None else [array_of(arrays, "an array")]
+        if not self._arrays:
+            self._blocks = {}
         self._ghost = ghost
         for array in self._arrays:
             if not isinstance(array, np.ndarray):
@@ -449,27 +451,26 @@ class UserArrays:
         """Return the array of each block; blocks without elements need no array."""
         blocks = list(layout.blocks_of(rank))
         dtype = self.dtype or default_dtype or np.dtype("u1")
-        listed = self._arrays
-        if self._blocks is not None or not listed:
-            for block in self._blocks or ():
+        if self._blocks is not None:
+            for block in self._blocks:
                 if not isinstance(block, Integral):
                     raise WrongType(f"the arrays have a key {block!r}; keys are numbers of blocks")
-            given = {int(block): array for block, array in (self._blocks or {}).items()}
-            given |= self._nothing(layout, set(blocks).difference(given), dtype)
+            given = {int(block): array for block, array in self._blocks.items()}
+            if missing := set(blocks).difference(given):
+                given |= self._nothing(layout, missing, dtype)
             if missing := set(blocks).difference(given):
                 raise Mismatch(f"process {rank} passed no array for its block {min(missing)}")
             if more := set(given).difference(blocks):
                 raise Mismatch(f"process {rank} passed block {min(more)}, but owns only {blocks}")
             return self._without_extents(layout, given, dtype)
+        listed = self._arrays
         if not blocks and all(array.size == 0 for array in listed):
             return {}
-        if not blocks:
-            words = "an array, but owns no block of this layout; pass {} on this process"
-            raise Mismatch(f"process {rank} passed {words}")
         if len(listed) != len(blocks):
+            remedy = "the blocks of one array as a mapping {block: array}"
             raise Mismatch(
                 f"process {rank} passed {len(listed)} arrays for its {len(blocks)} blocks; pass "
-                "the blocks of one array as a mapping {block: array}"
+                + (remedy if blocks else "{} on a process that owns no block")
             )
         return self._without_extents(layout, dict(zip(blocks, listed, strict=True)), dtype)
 

@@ -34,7 +34,7 @@ from datamover.files import (
 from datamover.files.addresses import AddressBytes
 from datamover.files.chunk_boxes import nearly_cubic
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.names import can_be_in_zarr, place_of
+from datamover.files.names import HDF5_SUFFIXES, can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
 
@@ -222,13 +222,15 @@ def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
     if name == "zarr":
         return ZarrTarget
     if addresses.is_address(path):
-        raise InvalidArgument(f"{path}: at addresses, arrays are saved in Zarr; use .zarr")
+        raise InvalidArgument(
+            f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
+        )
     if name == "hdf5":
         return Hdf5Target
     if name == "npy":
         return NpyTarget
-    known = ".zarr, .npy, .h5, .hdf5, .he5, .nc or .nc4"
-    raise InvalidArgument(f"the format of {path} is unknown; use the extension {known}")
+    known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
+    raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
 
 
 class Origin:
