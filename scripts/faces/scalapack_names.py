@@ -169,13 +169,12 @@ FILES = {
     "src/scalapack/generated/fortran_names.cpp": (
         "Fortran names of p?gemr2d and p?trmr2d, in an object of their own: a program that does "
         "not call\n// them keeps ScaLAPACK's.",
-        '#include "datamover/export.h"\n#include "scalapack/blacs_integers.hpp"\n'
-        '#include "scalapack/last_call.hpp"\n#include "scalapack/matrix_call.hpp"\n' + USING,
+        '#include "datamover/export.h"\n#include "scalapack/matrix_call.hpp"\n' + USING,
         (f"{COPIES}_", fortran_name),
     ),
     "src/scalapack/generated/tran_names.cpp": (
         "Fortran names of p?tran, p?tranu and p?tranc.",
-        '#include "datamover/export.h"\n#include "scalapack/tran.hpp"\n' + USING,
+        '#include "datamover/export.h"\n#include "scalapack/matrix_call.hpp"\n' + USING,
         (r"p([sdcz])(tran[uc]?)_", tran_name),
     ),
     "src/scalapack/c_names/generated/c_names.cpp": (

@@ -8,7 +8,7 @@
 #include "handles.hpp"
 #include "matrices.hpp"
 #include "movers.hpp"
-#include "scalapack/sections/matrix_section.hpp"
+#include "scalapack/sections/matrix_arguments.hpp"
 #include "scalapack/sections/mover_cache.hpp"
 
 using namespace datamover;

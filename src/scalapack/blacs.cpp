@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Queries to BLACS: grids, positions in them and communicators.
+// Queries to BLACS: grids, positions in them and communicators, also if a context is made again.
 #include "blacs.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
-#include "blacs_integers.hpp"
-#include "context_communicator.hpp"
 #include "datamover/datamover_scalapack.h"
 #include "geometry/make_error.hpp"
-#include "last_call.hpp"
+#include "matrix_call.hpp"
 #include "mpi/checked_call.hpp"
+#include "mpi/communicators.hpp"
 
 // Of the BLACS that the program is linked with; it comes without a header.
 extern "C" {
@@ -25,6 +27,56 @@ namespace datamover {
 namespace {
 
 constexpr int ask_for_communicator = 10;  // of a context, in Cblacs_get
+
+// ---------------------------------------------------------------- communicators
+
+std::mutex only_one;
+
+/// One communicator for every ordered set of processes that this process has met, none of them ever
+/// dropped: so the members of a new context all know a congruent one, or none does.
+std::vector<MPI_Comm>& kept_communicators() {
+    static std::vector<MPI_Comm> kept;
+    return kept;
+}
+
+/// What a context's communicator holds: which of the kept ones it is.
+struct Kept {
+    std::size_t number;
+};
+
+std::size_t number_of_congruent(MPI_Comm comm) {
+    auto& kept = kept_communicators();
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        int result = MPI_UNEQUAL;
+        mpi::check(MPI_Comm_compare(comm, kept[i], &result), "MPI_Comm_compare");
+        if (result == MPI_CONGRUENT) return i;
+    }
+    MPI_Comm copy = MPI_COMM_NULL;
+    mpi::check(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup");
+    kept.push_back(copy);
+    return kept.size() - 1;
+}
+
+/// Drops the movers that are kept with these communicators. Local. Returns a code of the C face.
+int drop_all_caches() {
+    const std::lock_guard lock(only_one);
+    for (const MPI_Comm comm : kept_communicators())
+        if (const int code = datamover_matrix_cache_drop(comm)) return code;
+    return DATAMOVER_SUCCESS;
+}
+
+/// The kept communicator of the same processes as a context's own.
+MPI_Comm context_communicator(MPI_Comm of_context) {
+    const std::lock_guard lock(only_one);
+    using OfContext = mpi::Attribute<Kept>;
+    const Kept* found = OfContext::find(of_context);
+    if (found == nullptr)
+        found =
+            &OfContext::keep(of_context, std::make_unique<Kept>(number_of_congruent(of_context)));
+    return kept_communicators()[found->number];
+}
+
+// ---------------------------------------------------------------- layouts
 
 /// The rank at each place of a context's grid, row by row. Collective over `comm`.
 std::vector<std::int64_t> ranks_by_place(const Place& place, MPI_Comm comm) {
@@ -92,4 +144,8 @@ int datamover_layout_from_blacs(const int descriptor[9], MPI_Comm* comm,
                                 datamover_layout** layout) {
     return datamover::remembered(
         [&] { return datamover::layout_from_blacs(layout, descriptor, comm); });
+}
+
+int datamover_scalapack_cache_drop(void) {
+    return datamover::remembered(datamover::drop_all_caches);
 }

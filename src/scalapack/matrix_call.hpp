@@ -1,10 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Conversion of a call with ScaLAPACK's arguments to one of datamover's.
+// Calls with ScaLAPACK's and PBLAS's arguments as calls of datamover, and the last one's error.
 #pragma once
 
+#include <exception>
+#include <new>
+
+#include "blacs.hpp"
 #include "datamover/datamover.h"
+#include "datamover/error.hpp"
 
 namespace datamover {
+
+/// Of a thread's last call.
+struct LastCall {
+    int code = 0;      ///< 0: it succeeded
+    int argument = 0;  ///< the position of the wrong one, as datamover_gemr2d_argument tells it
+};
+LastCall& last_call() noexcept;
+
+/// Runs a call, which may throw; its code and message stay.
+template <class Call>
+int remembered(Call&& call) noexcept {
+    last_call() = {};
+    int code = 0;
+    try {
+        code = call();
+    } catch (const Error& e) {
+        code = datamover_error_set(static_cast<int>(e.code()), e.what());
+    } catch (const std::bad_alloc&) {
+        code = datamover_error_set(DATAMOVER_NO_MEMORY, "out of memory");
+    } catch (const std::exception& e) {
+        code = datamover_error_set(DATAMOVER_INVALID_STATE, e.what());
+    }
+    return last_call().code = code;
+}
+
+/// Tells ScaLAPACK's error handler of a call that failed.
+void tell_pxerbla(int code, const char* routine, int context);
 
 /// A call, but for what BLACS says.
 struct MatrixCall {
@@ -28,5 +60,26 @@ int gemr2d(int elem_bytes, int m, int n, const void* a, int ia, int ja, const in
            int ib, int jb, const int* descb, int context);
 int trmr2d(int elem_bytes, const char* uplo, const char* diag, int m, int n, const void* a, int ia,
            int ja, const int* desca, void* b, int ib, int jb, const int* descb, int context);
+
+/// The arguments as PBLAS has them.
+struct Tran {
+    const BlacsInt *m, *n;
+    const void *alpha, *a;
+    const BlacsInt *ia, *ja, *desca;
+    const void *beta, *c;
+    const BlacsInt *ic, *jc, *descc;
+};
+
+/// A name that programs call, and what it means.
+struct Routine {
+    const char* symbol;
+    const char* name;
+    datamover_type type;
+    int elem_bytes;
+    int conjugate;
+};
+
+/// Calls one of the routines, and reports an error to pxerbla. Collective over the context.
+void call_tran(const Routine& routine, const Tran& t);
 
 }  // namespace datamover

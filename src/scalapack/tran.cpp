@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // p?tran, p?tranu and p?tranc: transposing sections with PBLAS's arguments.
+#include "matrix_call.hpp"
+
 #include <dlfcn.h>
 
 #include <complex>
 
-#include "blacs.hpp"
 #include "geometry/make_error.hpp"
-#include "last_call.hpp"
-#include "matrix_call.hpp"
-#include "tran.hpp"
 
 namespace datamover {
 namespace {

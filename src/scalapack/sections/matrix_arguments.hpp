@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments of a matrix copy from all processes, and which argument of which process is wrong.
+// A matrix copy from the arguments of all processes, and which argument of which process is wrong.
 #pragma once
+
+#include <mpi.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "datamover/error.hpp"
@@ -83,5 +87,13 @@ std::vector<std::int64_t> ranks_of_grid(const std::vector<CopyArguments>& all,
 /// What the first process that knows a matrix says of it. Local.
 const MatrixArguments& known_matrix(const std::vector<CopyArguments>& all,
                                     MatrixArguments CopyArguments::* matrix);
+
+/// Finds the mover of an earlier call with the same `key` (all that this process knows of the call)
+/// on `comm`, or binds one, moves, and returns it. `arguments` is called on all processes or none;
+/// where it throws on one, all throw. `wrong_argument` is set to the position of the argument that
+/// is at fault (see WrongArgument), where that is known, on all processes. Collective. Throws as
+/// copy_matrix does.
+Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                   const std::function<CopyArguments()>& arguments, int& wrong_argument);
 
 }  // namespace datamover
