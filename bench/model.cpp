@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "datamover/advanced/decoding_costs.hpp"
-#include "datamover/advanced/recompute_model.hpp"
 #include "relations_contest.hpp"
 #include "relations_patterns.hpp"
 

@@ -20,10 +20,10 @@
 
 #include "datamover/advanced/transport_rates.hpp"
 #include "datamover/array.hpp"
+#include "datamover/array_part.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/user_block.hpp"
 #include "process_contest.hpp"
 
 namespace {

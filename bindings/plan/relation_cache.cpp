@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "class_members.hpp"
-#include "datamover/advanced/recompute_model.hpp"
+#include "datamover/advanced/decoding_costs.hpp"
 #include "docstrings.hpp"
 #include "geometry/make_error.hpp"
 

@@ -16,7 +16,7 @@
 #include "datamover/error.hpp"
 #include "datamover/export.h"
 #include "datamover/layout.hpp"
-#include "datamover/stream_source_options.hpp"
+#include "datamover/stream_options.hpp"
 
 // Declared outside of the public part, so that shared libraries do not export them.
 namespace datamover::stream {

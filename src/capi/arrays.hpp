@@ -3,8 +3,7 @@
 #pragma once
 
 #include "datamover/array.hpp"
-#include "datamover/shared_window.hpp"
-#include "datamover/user_block.hpp"
+#include "datamover/array_part.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "datamover/stream.hpp"
-#include "datamover/stream_manager.hpp"
 #include "datamover/stream_source.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"

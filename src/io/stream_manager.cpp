@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Streams of a communicator that share a manager.
-#include "datamover/stream_manager.hpp"
+#include "datamover/stream.hpp"
 
 #include <mutex>
 #include <utility>

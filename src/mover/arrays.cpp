@@ -4,8 +4,7 @@
 #include <string>
 
 #include "datamover/array.hpp"
-#include "datamover/shared_window.hpp"
-#include "datamover/user_block.hpp"
+#include "datamover/array_part.hpp"
 #include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/byte_message.hpp"

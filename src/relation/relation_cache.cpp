@@ -9,7 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "datamover/advanced/recompute_model.hpp"
+#include "datamover/advanced/decoding_costs.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover {

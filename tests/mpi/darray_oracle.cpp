@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "datamover/array_part.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/user_block.hpp"
 #include "mpi_test.hpp"
 
 namespace datamover {

@@ -25,12 +25,12 @@
 #include <vector>
 
 #include "datamover/array.hpp"
+#include "datamover/array_part.hpp"
 #include "datamover/block_cyclic.hpp"
 #include "datamover/migration.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/progress.hpp"
 #include "datamover/targets.hpp"
-#include "datamover/user_block.hpp"
 #include "memory/large_pages.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/process_group.hpp"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/array_part.hpp"
 #include "datamover/datamover.h"
-#include "datamover/user_block.hpp"
 #include "mpi_test.hpp"
 #include "scalapack/sections/mover_cache.hpp"
 

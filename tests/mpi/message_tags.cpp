@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "datamover/array_part.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/user_block.hpp"
 #include "mpi_test.hpp"
 #include "transport/transport.hpp"
 

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "datamover/array.hpp"
+#include "datamover/array_part.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/user_block.hpp"
 #include "geometry/make_error.hpp"
 #include "mover/tuning.hpp"
 #include "mpi_test.hpp"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "datamover/advanced/user_transport.hpp"
+#include "datamover/array_part.hpp"
 #include "datamover/block_cyclic.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/user_block.hpp"
 #include "mpi_test.hpp"
 
 namespace datamover {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decode-or-recompute model: predicts the values in the paper's tables.
-#include "datamover/advanced/recompute_model.hpp"
+#include "datamover/advanced/decoding_costs.hpp"
 
 #include <gtest/gtest.h>
 

@@ -16,14 +16,15 @@ namespace {
 
 // ---------------------------------------------------------------- trapezoids
 
-/// The rows of column `column` of an m x n section that are in a trapezoid: from the first on,
-/// below the second. As ScaLAPACK's p?trmr2d has it: with more rows than columns the diagonal of an
-/// upper trapezoid ends in the lower right corner, with more columns than rows so does a lower
-/// one's; else it begins in the upper left corner.
 struct RowRange {
     std::int64_t first, end;
     bool operator==(const RowRange&) const = default;
 };
+
+/// The rows of column `column` of an m x n section that are in a trapezoid. As ScaLAPACK's
+/// p?trmr2d has it: with more rows than columns the diagonal of an upper trapezoid ends in the
+/// lower right corner, with more columns than rows so does a lower one's; else it begins in the
+/// upper left corner.
 RowRange rows_of_column(SectionPart part, std::int64_t column, std::int64_t m, std::int64_t n) {
     const auto row = [m](std::int64_t r) { return std::clamp<std::int64_t>(r, 0, m); };
     const std::int64_t above = std::max<std::int64_t>(m - n, 0) + column;

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "datamover/stream_source_options.hpp"
+#include "datamover/stream_options.hpp"
 #include "stream/receiver/incoming_steps.hpp"
 #include "stream/wire/endpoints.hpp"
 #include "stream/wire/frames.hpp"
