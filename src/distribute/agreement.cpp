@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/text_digest.hpp"
-#include "geometry/word_digest.hpp"
 #include "migration_state.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "datamover/migration.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/record_index.hpp"
-#include "geometry/word_digest.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
 

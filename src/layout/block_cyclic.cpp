@@ -7,8 +7,8 @@
 
 #include "bounds.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/word_digest.hpp"
 
 namespace datamover {
 namespace {

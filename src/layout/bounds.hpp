@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "geometry/make_error.hpp"
 
 namespace datamover::layout {
 
@@ -10,9 +13,16 @@ namespace datamover::layout {
 inline constexpr std::int64_t most_processes = 2147483647;
 
 /// Throws invalid_argument unless 1 <= nprocs <= 2^31 - 1.
-void check_nprocs(std::int64_t nprocs);
+inline void check_nprocs(std::int64_t nprocs) {
+    if (nprocs < 1 || nprocs > most_processes)
+        throw make_error(ErrorCode::invalid_argument, "a layout for ", nprocs,
+                         " processes; 1 to 2^31 - 1 are possible, as many as MPI can number");
+}
 
-[[noreturn]] void refuse_number(const char* what, std::int64_t number, std::int64_t end);
+[[noreturn]] inline void refuse_number(const char* what, std::int64_t number, std::int64_t end) {
+    throw make_error(ErrorCode::out_of_range, what, " ", number,
+                     end > 0 ? " is not in 0.." + std::to_string(end - 1) : " of none");
+}
 
 /// Throws out_of_range unless 0 <= number < end: "block 7 is not in 0..5".
 inline void check_number(const char* what, std::int64_t number, std::int64_t end) {

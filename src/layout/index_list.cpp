@@ -10,9 +10,9 @@
 
 #include "bounds.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/radix_sort.hpp"
-#include "geometry/word_digest.hpp"
 
 namespace datamover {
 

@@ -6,9 +6,9 @@
 
 #include "bounds.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/first_use.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/word_digest.hpp"
 
 namespace datamover {
 

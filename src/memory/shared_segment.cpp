@@ -5,19 +5,23 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "environment_number.hpp"
 #include "geometry/make_error.hpp"
 #include "large_pages.hpp"
-#include "mapped_file.hpp"
 
 #ifdef __linux__
 #include <linux/futex.h>
@@ -136,6 +140,71 @@ bool reserve_pages(const SegmentName& name, std::byte* data) {
     return errno == 0;
 }
 
+// ---------------------------------------------------------------- segments that others have mapped
+
+/// A line of /proc/self/maps.
+struct Mapping {
+    std::uint64_t begin = 0, end = 0, offset_bytes = 0, inode = 0;
+    std::int64_t device = 0;
+
+    std::uint64_t bytes() const { return end - begin; }
+};
+
+/// None where the memory is private or read-only.
+std::optional<Mapping> parse(const std::string& line) {
+    Mapping m;
+    char rights[5] = {};
+    unsigned int major_number = 0, minor_number = 0;
+    const int fields = std::sscanf(
+        line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64, &m.begin, &m.end,
+        rights, &m.offset_bytes, &major_number, &minor_number, &m.inode);
+    constexpr int all_fields = 7;
+    if (fields != all_fields || rights[0] != 'r' || rights[1] != 'w' || rights[3] != 's') return {};
+    m.device = static_cast<std::int64_t>(makedev(major_number, minor_number));
+    return m;
+}
+
+/// The first shared mapping that `wanted` accepts.
+template <typename Wanted>
+std::optional<Mapping> find_mapping(const Wanted& wanted) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+        if (const auto mapping = parse(line); mapping && wanted(*mapping)) return mapping;
+    return {};
+}
+
+/// The segment that is mapped, shared and writable, at a range of addresses of this process; none
+/// where another kind of memory lies there. Reads /proc/self/maps: O(mappings).
+std::optional<SegmentName> foreign_at(const std::byte* begin, std::int64_t bytes) {
+    const auto first = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(begin));
+    const auto length = static_cast<std::uint64_t>(bytes);
+    const auto mapping = find_mapping([&](const Mapping& m) {
+        return m.begin <= first && first < m.end && length <= m.end - first;
+    });
+    if (!mapping) return {};
+    return SegmentName{getpid(),
+                       -1,
+                       mapping->device,
+                       static_cast<std::int64_t>(mapping->inode),
+                       static_cast<std::int64_t>(mapping->offset_bytes + (first - mapping->begin)),
+                       bytes};
+}
+
+/// Where all of a foreign segment is mapped here, shared and writable; null where it is not. As
+/// long as foreign_at.
+std::byte* address_of(const SegmentName& name) {
+    const auto offset = static_cast<std::uint64_t>(name.offset_bytes);
+    const auto length = static_cast<std::uint64_t>(name.bytes);
+    const auto mapping = find_mapping([&](const Mapping& m) {
+        return m.device == name.device && m.inode == static_cast<std::uint64_t>(name.inode) &&
+               m.offset_bytes <= offset && offset - m.offset_bytes < m.bytes() &&
+               length <= m.bytes() - (offset - m.offset_bytes);
+    });
+    if (!mapping) return nullptr;
+    return reinterpret_cast<std::byte*>(
+        static_cast<std::uintptr_t>(mapping->begin + (offset - mapping->offset_bytes)));
+}
+
 }  // namespace
 
 /// What the owner of a segment holds besides the mapping.
@@ -158,18 +227,18 @@ std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
 }
 
 std::shared_ptr<SharedSegment> SharedSegment::foreign(std::byte* data, std::int64_t bytes) {
-    const auto part = file_at(data, bytes);
-    if (!part)
+    const auto name = foreign_at(data, bytes);
+    if (!name)
         throw make_error(ErrorCode::invalid_argument, "the ", bytes,
                          " bytes do not lie in one piece of memory that processes share");
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
     segment->data_ = data;
-    segment->name_ = {getpid(), -1, part->device, part->inode, part->offset_bytes, part->bytes};
+    segment->name_ = *name;
     return segment;
 }
 
 std::shared_ptr<SharedSegment> SharedSegment::open_foreign(const SegmentName& name) {
-    std::byte* data = address_of({name.device, name.inode, name.offset_bytes, name.bytes});
+    std::byte* data = address_of(name);
     if (!data)
         throw make_error(ErrorCode::no_memory,
                          "this process has not mapped the shared memory of process ", name.pid);

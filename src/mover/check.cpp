@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/text_digest.hpp"
 #include "mpi/collectives.hpp"
 #include "plan/conflicts.hpp"
 #include "plan/serial.hpp"

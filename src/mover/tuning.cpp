@@ -17,8 +17,8 @@
 
 #include "bound_operation.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/word_digest.hpp"
 #include "memory/large_pages.hpp"
 #include "mpi/waiting.hpp"
 #include "tuning_turn.hpp"

@@ -25,8 +25,8 @@
 #include "binding.hpp"
 #include "datamover/advanced/transport_rates.hpp"
 #include "datamover/version.h"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/word_digest.hpp"
 #include "io/whole_file.hpp"
 #include "mpi/environment.hpp"
 

@@ -18,8 +18,8 @@
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/text_digest.hpp"
 #include "process_group.hpp"
 #include "waiting.hpp"
 

@@ -14,8 +14,8 @@
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/word_digest.hpp"
 #include "waiting.hpp"
 
 namespace datamover::mpi {

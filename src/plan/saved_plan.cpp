@@ -5,8 +5,8 @@
 #include <string>
 
 #include "datamover/motion_plan.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/word_digest.hpp"
 #include "io/whole_file.hpp"
 #include "serial.hpp"
 #include "worked_out.hpp"

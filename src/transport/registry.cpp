@@ -11,8 +11,8 @@
 #include <cmath>
 #include <utility>
 
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/word_digest.hpp"
 
 namespace datamover::transport {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Digests of texts: the same numbers on every machine and with every standard library.
-#include "geometry/text_digest.hpp"
+#include "geometry/digest.hpp"
 
 #include <gtest/gtest.h>
 

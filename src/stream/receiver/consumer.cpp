@@ -13,8 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/text_digest.hpp"
 #include "stream/wire/connection.hpp"
 #include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"

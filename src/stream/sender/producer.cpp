@@ -9,8 +9,8 @@
 #include <iterator>
 #include <limits>
 
+#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/text_digest.hpp"
 #include "plan/compile.hpp"
 #include "stream/wire/connection.hpp"
 #include "stream/wire/frames.hpp"

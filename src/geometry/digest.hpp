@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Digests of sequences of words.
+// Digests of words and texts, which processes of different builds and standard libraries agree on.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace datamover::geometry {
 
@@ -24,5 +25,12 @@ public:
 private:
     std::uint64_t hash_ = 0xCBF29CE484222325;
 };
+
+/// The digest of a text. Never negative.
+inline std::int64_t text_digest(std::string_view text) {
+    WordDigest digest;
+    for (const char c : text) digest.put(static_cast<unsigned char>(c));
+    return digest.value();
+}
 
 }  // namespace datamover::geometry
