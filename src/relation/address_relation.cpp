@@ -8,9 +8,9 @@
 #include "encodings.hpp"
 #include "geometry/make_error.hpp"
 #include "offsets.hpp"
-#include "pair_scan.hpp"
 #include "product_builder.hpp"
-#include "relation_memo.hpp"
+#include "storage.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

@@ -6,7 +6,7 @@
 #include "copy_program.hpp"
 #include "datamover/advanced/address_relation.hpp"
 #include "geometry/make_error.hpp"
-#include "relation_memo.hpp"
+#include "storage.hpp"
 
 namespace datamover {
 namespace {

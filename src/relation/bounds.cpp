@@ -6,8 +6,8 @@
 #include "encodings.hpp"
 #include "extent.hpp"
 #include "geometry/make_error.hpp"
-#include "relation_memo.hpp"
-#include "side_walk.hpp"
+#include "storage.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

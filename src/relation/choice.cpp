@@ -7,15 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "copy_loops.hpp"
 #include "datamover/advanced/decoding_costs.hpp"
 #include "encodings.hpp"
 #include "geometry/make_error.hpp"
 #include "nest_folder.hpp"
 #include "offsets.hpp"
-#include "pair_scan.hpp"
 #include "product_builder.hpp"
-#include "relation_view.hpp"
-#include "scan_loops.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

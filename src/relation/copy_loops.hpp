@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The copy loops, and their selection for the processor at run time.
+// The loops over elements (copying, scanning, distributing), and their selection for the processor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "geometry/instruction_set.hpp"
-#include "partition_loops.hpp"
-#include "scan_loops.hpp"
 
 namespace datamover {
 
@@ -78,6 +77,60 @@ constexpr int tile_edge = 8;          ///< elements
 constexpr bool go_in_pairs(std::int64_t bytes) {
     return bytes > 16 && bytes <= 48 && bytes % 8 == 0;
 }
+
+// ---------------------------------------------------------------- scanning address lists
+
+/// How often neighbours in two lists of addresses differ by the given steps on both sides, and how
+/// often a difference is another than the one before it.
+struct DifferenceCounts {
+    std::int64_t touching = 0;
+    std::int64_t changes = 0;
+};
+
+struct AddressRange {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+};
+
+/// n is at least 1.
+struct ScanLoops {
+    DifferenceCounts (*differences)(const std::int64_t* source, const std::int64_t* destination,
+                                    std::int64_t n, std::int64_t source_step,
+                                    std::int64_t destination_step);
+    AddressRange (*range)(const std::int64_t* a, std::int64_t n);
+    /// Whether every address lies `step` behind the one before it.
+    bool (*even)(const std::int64_t* a, std::int64_t n, std::int64_t step);
+    /// Writes (a[i] - low) >> shift in `width` bytes each; may touch up to 8 bytes behind the last.
+    void (*write)(const std::int64_t* a, std::int64_t n, std::int64_t low, int shift,
+                  std::int64_t width, unsigned char* to);
+};
+
+// ---------------------------------------------------------------- distributing by target codes
+
+/// Elements of 4 or 8 bytes without gaps between them. Those with a code of at least `targets` are
+/// dropped. Any alignment.
+struct CodedElems {
+    const std::uint8_t* codes = nullptr;
+    const std::byte* source = nullptr;
+    std::int64_t n = 0;
+    std::uint32_t targets = 0;
+};
+
+/// Codes have one byte each.
+struct PartitionLoops {
+    /// Appends each element to the place of its target, and advances the places. Returns false, and
+    /// does nothing, if one element at a time is faster: too many targets, or no instructions.
+    bool (*fan_out_4)(const CodedElems& elems, std::byte** places);
+    bool (*fan_out_8)(const CodedElems& elems, std::byte** places);
+    /// Writes targets of any alignment as codes, -1 as `nprocs`, of at most 255 processes. Returns
+    /// true if one is neither a rank nor -1.
+    bool (*encode_int32)(const std::byte* targets, std::int64_t n, std::uint8_t* codes, int nprocs);
+    bool (*encode_int64)(const std::byte* targets, std::int64_t n, std::uint8_t* codes, int nprocs);
+    /// Adds the number of codes equal to k to counts[k], for all k below `values`. O(n · values).
+    void (*count)(const std::uint8_t* codes, std::int64_t n, std::int64_t* counts, int values);
+};
+
+// ---------------------------------------------------------------- levels
 
 /// The loops compiled for one instruction set level.
 struct CopyLoops {

@@ -10,9 +10,8 @@
 #include "encodings.hpp"
 #include "extent.hpp"
 #include "offsets.hpp"
-#include "pair_scan.hpp"
 #include "product_builder.hpp"
-#include "relation_view.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

@@ -6,7 +6,6 @@
 #include "encodings.hpp"
 #include "geometry/make_error.hpp"
 #include "product_builder.hpp"
-#include "relation_view.hpp"
 
 namespace datamover {
 

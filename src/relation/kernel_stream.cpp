@@ -4,7 +4,7 @@
 
 #include "copy_program.hpp"
 #include "geometry/make_error.hpp"
-#include "symbol_decoder.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "copy_loops.hpp"
 #include "encodings.hpp"
-#include "pair_scan.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

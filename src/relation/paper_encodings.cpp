@@ -4,8 +4,7 @@
 
 #include "datamover/error.hpp"
 #include "encodings.hpp"
-#include "pair_scan.hpp"
-#include "symbol_decoder.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

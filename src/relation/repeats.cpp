@@ -10,8 +10,8 @@
 #include "extent.hpp"
 #include "geometry/make_error.hpp"
 #include "offsets.hpp"
-#include "relation_memo.hpp"
-#include "side_walk.hpp"
+#include "storage.hpp"
+#include "strided_runs.hpp"
 
 namespace datamover {
 namespace {

@@ -76,7 +76,7 @@ void transpose(const LoopShape& l, const char* s, char* d) {
 }
 
 #if defined(DATAMOVER_VECTOR_TILES)
-#include "transpose_staged_body.hpp"
+#include "streaming_body.hpp"
 
 /// Straight from the tiles where these write whole lines, else by way of a stage.
 template <std::int64_t bytes>
@@ -89,9 +89,6 @@ void transpose_streaming(const LoopShape& l, const char* s, char* d) {
     transpose_loop<bytes, true>(l, s, d);
     store_fence();
 }
-
-#include "stream_pieces_body.hpp"
-#include "stream_rows_body.hpp"
 
 template <std::size_t... k>
 constexpr void fill_streaming(CopyLoops& loops, std::index_sequence<k...>) {

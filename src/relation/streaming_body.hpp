@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transposition through a staging buffer, for rows that do not start at cache lines or tiles that
-// write partial lines. Included once per instruction set level after the tiles. No include guard:
-// that is the point.
+// Streaming stores of whole lines: transposition through a staging buffer, pieces, packed rows.
+// Included once per instruction set level after the tiles. No include guard: that is the point.
 //
-// Tiles go to a small stage; from there whole aligned lines are streamed, and what is left of a
-// row's line waits in the stage for the next tiles of that row.
+// A store that goes through the caches reads its line from memory first and drives out what lies
+// there; where much more is moved than caches hold, that is for nothing: a third of the traffic.
+
+// ---------------------------------------------------------------- transposition
+//
+// For rows that do not start at cache lines or tiles that write partial lines. Tiles go to a small
+// stage; from there whole aligned lines are streamed, and what is left of a row's line waits in the
+// stage for the next tiles of that row.
 
 constexpr std::int64_t line_bytes = 64;
 constexpr std::int64_t staged_rows = 128;
@@ -92,4 +97,59 @@ void transpose_staged(const LoopShape& l, const char* s, char* d) {
                             destination_row, whole_i, l.outer - whole_j);
     transpose_corner<bytes>(s + whole_i * bytes, source_row, d + whole_i * destination_row,
                             destination_row, l.inner - whole_i, l.outer);
+}
+
+// ---------------------------------------------------------------- pieces, line by line
+
+inline void stream_piece(char* d, const char* s, std::int64_t n) {
+    // Where memory lies is known only now.
+    const auto into = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d) % 64);
+    std::int64_t k = 0;
+    if (into != 0) {
+        k = n < least_streamed_piece ? n : 64 - into;
+        move_piece(d, s, k);
+    }
+    for (; k + 64 <= n; k += 64) stream_line(d + k, s + k);
+    if (k < n) move_piece(d + k, s + k, n - k);
+}
+
+void stream_pieces(const LoopShape& l, const char* source, char* destination) {
+    for (std::int64_t o = 0; o < l.outer; ++o) {
+        const char* s = source + o * l.outer_source;
+        char* d = destination + o * l.outer_destination;
+        for (std::int64_t i = 0; i < l.inner; ++i)
+            stream_piece(d + i * l.inner_destination, s + i * l.inner_source, l.bytes);
+    }
+    store_fence();
+}
+
+// ---------------------------------------------------------------- strided rows that become packed
+
+/// A part of a row, packed in the first-level cache before it leaves.
+constexpr std::int64_t packed_stage_bytes = 1024;
+
+template <std::int64_t bytes>
+void stream_row(const char* s, std::int64_t step, char* d, std::int64_t n) {
+    const auto into = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d) % 64);
+    const std::int64_t to_line = into % bytes != 0 ? n : (64 - into) % 64 / bytes;
+    const std::int64_t head = to_line < n ? to_line : n;
+    row<bytes>(s, step, d, bytes, head);
+    std::int64_t i = head;
+    alignas(64) char stage[packed_stage_bytes];
+    for (std::int64_t part = 0; n - i >= 64 / bytes; i += part) {
+        part = packed_stage_bytes / bytes;
+        if (n - i < part) part = (n - i) * bytes / 64 * 64 / bytes;
+        row<bytes>(s + i * step, step, stage, bytes, part);
+        for (std::int64_t k = 0; k < part * bytes; k += 64)
+            stream_line(d + i * bytes + k, stage + k);
+    }
+    row<bytes>(s + i * step, step, d + i * bytes, bytes, n - i);
+}
+
+template <std::int64_t bytes>
+void stream_rows(const LoopShape& l, const char* source, char* destination) {
+    for (std::int64_t o = 0; o < l.outer; ++o)
+        stream_row<bytes>(source + o * l.outer_source, l.inner_source,
+                          destination + o * l.outer_destination, l.inner);
+    store_fence();
 }
