@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface of arrays: those of the library, of the caller's blocks and of matrices.
+// C interface of arrays: those of the library, of the caller's blocks and of matrices; their files.
 #pragma once
 
 #include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
+#include "datamover/files.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
-#include "matrices.hpp"
+#include "layouts.hpp"
 
 namespace datamover::capi {
 
@@ -59,6 +60,17 @@ inline ArrayPart part_of_matrix(const Layout& l, std::int64_t rank, const int* d
     part.base = const_cast<std::byte*>(
         memory_for(l.local_elems(rank), static_cast<const std::byte*>(data), "data"));
     return part;
+}
+
+inline FileOptions options_of(const datamover_file_options* given_options) {
+    FileOptions made;
+    if (!given_options) return made;
+    made.format = static_cast<FileFormat>(given_options->format);
+    if (given_options->ranks)
+        made.ranks = values_or_none(given_options->ranks, given_options->num_ranks, "ranks");
+    if (given_options->max_bytes != 0) made.max_bytes = given_options->max_bytes;
+    made.overwrite = given_options->overwrite != 0;
+    return made;
 }
 
 }  // namespace datamover::capi

@@ -2,7 +2,11 @@
 // C interface of relations: arguments, and results in the caller's memory.
 #pragma once
 
+#include <cstring>
 #include <span>
+#include <utility>
+#include <vector>
+
 #include "datamover/advanced/relation_datatype.hpp"
 #include "datamover/advanced/relation_messages.hpp"
 #include "geometry/make_error.hpp"
@@ -48,6 +52,25 @@ inline std::span<const std::uint8_t> bytes_at(const void* bytes, std::int64_t le
     const auto* first = static_cast<const std::uint8_t*>(bytes);
     if (length > 0) given(first, name);
     return {first, static_cast<std::size_t>(length)};
+}
+
+/// Memory of which a range of bytes is read or written; NULL is right for an empty one.
+template <class T>
+T* memory_of_range(T* memory, std::int64_t begin_bytes, std::int64_t end_bytes, const char* name) {
+    if (!memory && end_bytes > begin_bytes)
+        throw make_error(ErrorCode::invalid_argument, name, " is NULL");
+    return memory;
+}
+
+/// Hands out both halves, or none.
+inline void hand_out_halves(const AddressRelation& relation, datamover_relation** source_half,
+                            datamover_relation** destination_half) {
+    given(source_half, "source_half");
+    given(destination_half, "destination_half");
+    AddressRelation first = relation.source_half();
+    AddressRelation second = relation.destination_half();
+    hand_out(source_half, "source_half", std::move(first));
+    hand_out(destination_half, "destination_half", std::move(second));
 }
 
 }  // namespace datamover::capi

@@ -6,7 +6,7 @@
 #include "datamover/scalapack_copy.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
-#include "matrices.hpp"
+#include "layouts.hpp"
 #include "movers.hpp"
 #include "scalapack/sections/matrix_arguments.hpp"
 #include "scalapack/sections/mover_cache.hpp"

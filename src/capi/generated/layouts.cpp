@@ -53,6 +53,27 @@ int datamover_layout_create_tiles(int dims, const int64_t* lo, const int64_t* hi
     });
 }
 
+int datamover_layout_create_index_list(int dims, const int64_t* shape, int64_t nprocs,
+        const int64_t* offsets, const int64_t* indices, datamover_layout** layout) {
+    return guarded([&] {
+        given(layout, "layout");
+        hand_out(layout, "layout", index_list(point(shape, dims, "shape"), nprocs, offsets,
+                indices));
+    });
+}
+
+int datamover_layout_create_index_lists(MPI_Comm comm, int dims, const int64_t* shape,
+        int64_t num_lists, const int64_t* counts, const int64_t* const* lists,
+        const datamover_layout* const* partners, int64_t num_partners, datamover_layout** layouts) {
+    return guarded([&] {
+        auto arguments = collectively(comm, [&] {
+            return held(own_lists(point(shape, dims, "shape"), num_lists, counts, lists, partners,
+                    num_partners, layouts), layouts);
+        });
+        std::apply([&](auto&&... of) { return create_index_lists(comm, of...); }, arguments);
+    });
+}
+
 int datamover_layout_create_flat_cyclic(int dims, const int64_t* shape, int64_t block_elems,
         int64_t nprocs, const int64_t* owners, int64_t num_owners, datamover_layout** layout) {
     return guarded([&] {

@@ -93,6 +93,13 @@ int datamover_relation_update(const datamover_relation* relation, const void* so
     });
 }
 
+int datamover_relation_split(const datamover_relation* relation, datamover_relation** source_half,
+        datamover_relation** destination_half) {
+    return guarded([&] {
+        hand_out_halves(value_of(relation, "relation"), source_half, destination_half);
+    });
+}
+
 int datamover_relation_join(const datamover_relation* source_half,
         const datamover_relation* destination_half, datamover_relation** relation) {
     return guarded([&] {
@@ -142,10 +149,27 @@ int datamover_relation_put_message(const datamover_relation* relation, const voi
     });
 }
 
+int datamover_accept_put(const void* message, int64_t length, void* destination,
+        int64_t begin_bytes, int64_t end_bytes) {
+    return guarded([&] {
+        accept_put(bytes_at(message, length, "message"), memory_of_range(destination, begin_bytes,
+                end_bytes, "destination"), {begin_bytes, end_bytes});
+    });
+}
+
 int datamover_relation_get_request(const datamover_relation* relation, void* request,
         int64_t capacity, int64_t* length) {
     return guarded([&] {
         write_out(get_request(value_of(relation, "relation")), request, capacity, length);
+    });
+}
+
+int datamover_answer_get(const void* request, int64_t request_length, const void* source,
+        int64_t begin_bytes, int64_t end_bytes, void* answer, int64_t capacity, int64_t* length) {
+    return guarded([&] {
+        write_out(answer_get(bytes_at(request, request_length, "request"), memory_of_range(source,
+                begin_bytes, end_bytes, "source"), {begin_bytes, end_bytes}), answer, capacity,
+                length);
     });
 }
 
