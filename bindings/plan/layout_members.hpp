@@ -9,6 +9,7 @@
 
 #include "casters.hpp"
 #include "class_members.hpp"
+#include "datamover/error.hpp"
 #include "datamover/layout.hpp"
 #include "geometry/make_error.hpp"
 #include "numpy_arrays.hpp"
@@ -16,7 +17,32 @@
 namespace datamover::bindings {
 
 /// The number of processes that is given, or that a communicator of mpi4py has; one of the two.
-std::int64_t processes_of(nb::handle nprocs, nb::handle comm);
+inline std::int64_t processes_of(nb::handle nprocs, nb::handle comm) {
+    if (comm.is_none()) {
+        if (nprocs.is_none())
+            throw Error(ErrorCode::wrong_type,
+                        "nprocs= is missing: pass the number of processes, or a communicator as "
+                        "comm=");
+        return integer_of(nprocs, "nprocs");
+    }
+    if (!nprocs.is_none())
+        throw Error(ErrorCode::invalid_argument,
+                    "nprocs= and comm= are both given; pass only one of them");
+    if (!nb::hasattr(comm, "Get_size")) refuse_type(comm, "comm", "a communicator of mpi4py");
+    const nb::dict modules = nb::module_::import_("sys").attr("modules");
+    if (modules.contains("mpi4py.MPI") &&
+        nb::cast<bool>(modules["mpi4py.MPI"].attr("Is_finalized")()))
+        throw Error(ErrorCode::mpi, "comm cannot be used: MPI has ended");
+    try {
+        return nb::cast<std::int64_t>(comm.attr("Get_size")());
+    } catch (const nb::cast_error&) {
+        refuse_type(comm, "comm", "a communicator of mpi4py");
+    } catch (const nb::python_error& e) {
+        if (!e.matches(PyExc_Exception)) throw;  // an interrupt
+        throw Error(ErrorCode::invalid_argument,
+                    "comm has no processes: it is MPI.COMM_NULL, or was freed");
+    }
+}
 
 /// A method of all layouts, for layouts of a kind.
 template <class Kind, class Result, class... Argument>
