@@ -28,15 +28,8 @@ function(datamover_wheel_mpi name wrapper)
   message(STATUS "The wheel's module for ${name} is built against ${DATAMOVER_LIBMPI_${name}}")
 endfunction()
 
-# The files of rooms with MPI that need none: they go with datamover_plan, which no mpi.h is found for.
+# What needs no MPI is shipped once, as a shared library.
 function(datamover_wheel_library)
-  datamover_rooms(free memory)
-  foreach(file IN ITEMS distribute/partition distribute/space_curve distribute/target_codes
-          distribute/targets io/flat_rounds io/npy_header transport/pair_program)
-    list(APPEND free "${PROJECT_SOURCE_DIR}/src/${file}.cpp")
-  endforeach()
-  target_sources(datamover_plan PRIVATE ${free})
-  list(REMOVE_ITEM mover_sources ${free})
   list(FILTER mover_sources EXCLUDE REGEX "/src/capi/") # no module calls the C face
   set(mover_sources ${mover_sources} PARENT_SCOPE)
   # The modules call more than the public headers declare. Calls within the library stay direct ones.
