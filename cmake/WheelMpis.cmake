@@ -23,7 +23,7 @@ function(datamover_wheel_mpi name wrapper)
   add_library(datamover_mpi_${name} INTERFACE)
   target_include_directories(datamover_mpi_${name} SYSTEM INTERFACE ${include})
   target_compile_definitions(datamover_mpi_${name} INTERFACE
-    ${definition} MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX)
+    ${definition} MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX _MPICC_H) # as FindMPI does
   target_link_libraries(datamover_mpi_${name} INTERFACE "${DATAMOVER_LIBMPI_${name}}")
   message(STATUS "The wheel's module for ${name} is built against ${DATAMOVER_LIBMPI_${name}}")
 endfunction()

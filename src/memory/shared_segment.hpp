@@ -11,8 +11,8 @@
 namespace datamover::memory {
 
 /// What another process needs in order to map a segment: the owner's process and descriptor, the
-/// identity of the file behind it, so that a wrong file is never taken for it, and the part of that
-/// file.
+/// identity of the file behind it (which may have no name any more), so that a wrong file is never
+/// taken for it, and the part of that file.
 struct SegmentName {
     std::int64_t pid = 0;
     std::int64_t fd = -1;

@@ -124,6 +124,8 @@ void stream_pieces(const LoopShape& l, const char* source, char* destination) {
 }
 
 // ---------------------------------------------------------------- strided rows that become packed
+//
+// Where the source alone is more than caches hold.
 
 /// A part of a row, packed in the first-level cache before it leaves.
 constexpr std::int64_t packed_stage_bytes = 1024;

@@ -92,7 +92,7 @@ const MatrixArguments& known_matrix(const std::vector<CopyArguments>& all,
 /// on `comm`, or binds one, moves, and returns it. `arguments` is called on all processes or none;
 /// where it throws on one, all throw. `wrong_argument` is set to the position of the argument that
 /// is at fault (see WrongArgument), where that is known, on all processes. Collective. Throws as
-/// copy_matrix does.
+/// copy_matrix does. Defined in scalapack_copy.cpp.
 Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
                    const std::function<CopyArguments()>& arguments, int& wrong_argument);
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "datamover/motion_plan.hpp"
 #include "geometry/make_error.hpp"
 #include "matrix_arguments.hpp"
 #include "mover_cache.hpp"
