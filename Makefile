@@ -20,6 +20,8 @@ MPIEXEC ?= $(if $(MPICC),$(subst mpicc,mpiexec,$(MPICC)),$(BIN)/mpiexec)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
 unexport MPICXX MPI_HOME
+# Python compiles what is imported, when it is; to compile all at once is most of pip's time.
+export PIP_COMPILE = 0
 # The programs of benchmarks and applications: a third of a build. Once built, they stay.
 export DATAMOVER_BENCH ?= $(if $(wildcard $(BUILD)/bench),ON,OFF)
 # Several sources at once; OFF is faster where one source is edited again and again.

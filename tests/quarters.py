@@ -12,17 +12,17 @@ def is_in_quarters(name, quarters):
     return is_long or zlib.crc32(name.encode()) % 4 in quarters
 
 
-def take_quarters(config, items, quarters, *, at_least_a_case=False):
+def take_quarters(config, items, quarters, first_cases_too=lambda item: False):
     """Leave the tests of the other quarters out.
 
-    Each case of a test is in a quarter of its own. With `at_least_a_case`, the first case of each
-    test is in all of them.
+    Each case of a test is in a quarter of its own; where `first_cases_too` says so of it, the first
+    one is in all quarters.
     """
     seen = set()
 
     def is_mine(item):
         test = item.nodeid.partition("[")[0]
-        is_first = at_least_a_case and test not in seen
+        is_first = test not in seen and first_cases_too(item)
         seen.add(test)
         return is_first or is_in_quarters(item.nodeid, quarters)
 

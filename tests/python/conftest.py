@@ -24,10 +24,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take the quarters of the cases that DATAMOVER_TEST_PYTHON_QUARTERS lists, if it is set."""
+    """Take the quarters of the cases that DATAMOVER_TEST_PYTHON_QUARTERS lists, if it is set.
+
+    Of tests of the library at least one case each, and so with each MPI. Benchmarks with one.
+    """
     quarters = os.environ.get("DATAMOVER_TEST_PYTHON_QUARTERS")
     if quarters is not None:
-        take_quarters(config, items, set(map(int, quarters.split(","))), at_least_a_case=True)
+        chosen = set(map(int, quarters.split(",")))
+        take_quarters(config, items, chosen, lambda item: "/test_bench_" not in item.nodeid)
 
 
 #: It ends with who started it.
