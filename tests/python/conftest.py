@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures that several test files share: the start of MPI before other tests, and servers."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -26,12 +27,18 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Take the quarters of the cases that DATAMOVER_TEST_PYTHON_QUARTERS lists, if it is set.
 
-    Of tests of the library at least one case each, and so with each MPI. Benchmarks with one.
+    With each MPI at least one case of each test in a file that names MPI. Benchmarks with one.
     """
     quarters = os.environ.get("DATAMOVER_TEST_PYTHON_QUARTERS")
     if quarters is not None:
         chosen = set(map(int, quarters.split(",")))
-        take_quarters(config, items, chosen, lambda item: "/test_bench_" not in item.nodeid)
+        take_quarters(config, items, chosen, lambda item: names_mpi(item.path))
+
+
+@functools.cache
+def names_mpi(path):
+    """Whether a test file is about more than benchmarks, and has a word of MPI in it."""
+    return not path.name.startswith("test_bench_") and "mpi" in path.read_text().lower()
 
 
 #: It ends with who started it.
