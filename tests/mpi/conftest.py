@@ -71,13 +71,15 @@ def agree(config, what, outcome, text):
     request = VERDICTS.Iallreduce(mine, all_of, op=MPI.MAX)
     begin = time.monotonic()
     while not request.Test():
-        if time.monotonic() - begin > PATIENCE_SECONDS[outcome]:
+        waited = time.monotonic() - begin
+        if waited > PATIENCE_SECONDS[outcome]:
             give_up(
                 config,
                 f"{what}: {outcome} on process {WORLD.rank} of {WORLD.size}, "
                 f"others are stuck in it\n{text}",
             )
-        time.sleep(0.0005)
+        # The longer it waits, the seldomer it looks: others need the processor to get here.
+        time.sleep(min(max(waited / 8, 0.0002), 0.01))
     if all_of[0] == -all_of[1]:
         return [(outcome, text)] * WORLD.size
     return VERDICTS.allgather((outcome, text))
