@@ -17,8 +17,8 @@ import zlib
 
 import numpy as np
 import pytest
+from eighths import take_eighths
 from mpi4py import MPI
-from quarters import take_quarters
 
 # How long a process waits for others that are still inside a test: one that failed may have left
 # the others waiting for it, one that passed gives them the time of any test.
@@ -138,10 +138,10 @@ def pytest_collectreport(report):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take the quarters of the tests that DATAMOVER_TEST_QUARTERS lists."""
-    quarters = os.environ.get("DATAMOVER_TEST_QUARTERS")
-    if quarters is not None:
-        take_quarters(config, items, set(map(int, quarters.split(","))))
+    """Take the eighths of the tests that DATAMOVER_TEST_EIGHTHS lists."""
+    eighths = os.environ.get("DATAMOVER_TEST_EIGHTHS")
+    if eighths is not None:
+        take_eighths(config, items, set(map(int, eighths.split(","))))
 
 
 def pytest_collection_finish(session):

@@ -9,8 +9,8 @@ import sys
 import urllib.request
 
 import pytest
+from eighths import take_eighths
 from loopback import Killed
-from quarters import take_quarters
 
 
 def pytest_configure(config):
@@ -25,14 +25,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take the quarters of the cases that DATAMOVER_TEST_PYTHON_QUARTERS lists, if it is set.
+    """Take the eighths of the cases that DATAMOVER_TEST_PYTHON_EIGHTHS lists, if it is set.
 
     With each MPI at least one case of each test in a file that names MPI. Benchmarks with one.
     """
-    quarters = os.environ.get("DATAMOVER_TEST_PYTHON_QUARTERS")
-    if quarters is not None:
-        chosen = set(map(int, quarters.split(",")))
-        take_quarters(config, items, chosen, lambda item: names_mpi(item.path))
+    eighths = os.environ.get("DATAMOVER_TEST_PYTHON_EIGHTHS")
+    if eighths is not None:
+        chosen = set(map(int, eighths.split(",")))
+        take_eighths(config, items, chosen, lambda item: names_mpi(item.path))
 
 
 @functools.cache
