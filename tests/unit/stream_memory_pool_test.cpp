@@ -33,7 +33,11 @@ TEST(StreamMemoryPool, MayEndBeforeItsMemory) {
 
 /// Another thread may be in the pool while a process forks.
 TEST(StreamMemoryPool, IsLeftAloneByAForkedChild) {
+#ifdef __SANITIZE_ADDRESS__
+    constexpr int forks = 60;  // its shadow makes them slow
+#else
     constexpr int forks = 300;
+#endif
     constexpr unsigned longest_seconds = 10;
     const auto pool = std::make_shared<MemoryPool>();
     std::atomic<bool> ends = false;
