@@ -27,18 +27,20 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Take the eighths of the cases that DATAMOVER_TEST_PYTHON_EIGHTHS lists, if it is set.
 
-    With each MPI at least one case of each test in a file that names MPI. Benchmarks with one.
+    With each MPI at least one case of each test in a file that starts processes. Benchmarks with
+    one.
     """
     eighths = os.environ.get("DATAMOVER_TEST_PYTHON_EIGHTHS")
     if eighths is not None:
         chosen = set(map(int, eighths.split(",")))
-        take_eighths(config, items, chosen, lambda item: names_mpi(item.path))
+        take_eighths(config, items, chosen, lambda item: starts_processes(item.path))
 
 
 @functools.cache
-def names_mpi(path):
-    """Whether a test file is about more than benchmarks, and has a word of MPI in it."""
-    return not path.name.startswith("test_bench_") and "mpi" in path.read_text().lower()
+def starts_processes(path):
+    """Whether a test file is about more than benchmarks, and has a word of what starts MPI's."""
+    text = path.read_text()
+    return not path.name.startswith("test_bench_") and ("mpiexec" in text or "launch" in text)
 
 
 #: It ends with who started it.
