@@ -12,12 +12,15 @@ def is_in_eighths(name, eighths):
     return is_long or zlib.crc32(name.encode()) % 8 in eighths
 
 
-def take_eighths(config, items, eighths, first_cases_too=lambda item: False):
-    """Leave the tests of the other eighths out.
+def take_eighths(config, items, variable, first_cases_too=lambda item: False):
+    """Keep the tests of the eighths that an environment variable lists, or all if it is not set.
 
-    Each case of a test is in an eighth of its own; where `first_cases_too` says so of it, the first
-    one is in all eighths.
+    Every case of a test belongs to one eighth. If `first_cases_too` is true of the first case of a
+    test, that case is kept whatever its eighth.
     """
+    if variable not in os.environ:
+        return
+    eighths = set(map(int, os.environ[variable].split(",")))
     seen = set()
 
     def is_mine(item):

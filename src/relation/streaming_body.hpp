@@ -102,7 +102,7 @@ void transpose_staged(const LoopShape& l, const char* s, char* d) {
 // ---------------------------------------------------------------- pieces, line by line
 
 inline void stream_piece(char* d, const char* s, std::int64_t n) {
-    // Where memory lies is known only now.
+    // The alignment is known only at run time.
     const auto into = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d) % 64);
     std::int64_t k = 0;
     if (into != 0) {
@@ -125,7 +125,7 @@ void stream_pieces(const LoopShape& l, const char* source, char* destination) {
 
 // ---------------------------------------------------------------- strided rows that become packed
 //
-// Where the source alone is more than caches hold.
+// Used if the source alone is larger than the caches.
 
 /// A part of a row, packed in the first-level cache before it leaves.
 constexpr std::int64_t packed_stage_bytes = 1024;

@@ -2,7 +2,6 @@
 """Fixtures that several test files share: the start of MPI before other tests, and servers."""
 
 import functools
-import os
 import shutil
 import subprocess
 import sys
@@ -27,18 +26,15 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Take the eighths of the cases that DATAMOVER_TEST_PYTHON_EIGHTHS lists, if it is set.
 
-    With each MPI at least one case of each test in a file that starts processes. Benchmarks with
-    one.
+    The first case of a test is always taken if its file starts processes and is not of a benchmark.
     """
-    eighths = os.environ.get("DATAMOVER_TEST_PYTHON_EIGHTHS")
-    if eighths is not None:
-        chosen = set(map(int, eighths.split(",")))
-        take_eighths(config, items, chosen, lambda item: starts_processes(item.path))
+    variable = "DATAMOVER_TEST_PYTHON_EIGHTHS"
+    take_eighths(config, items, variable, lambda item: starts_processes(item.path))
 
 
 @functools.cache
 def starts_processes(path):
-    """Whether a test file is about more than benchmarks, and has a word of what starts MPI's."""
+    """Whether a test file mentions a launcher of MPI processes and does not test a benchmark."""
     text = path.read_text()
     return not path.name.startswith("test_bench_") and ("mpiexec" in text or "launch" in text)
 

@@ -34,7 +34,7 @@ TEST(StreamMemoryPool, MayEndBeforeItsMemory) {
 /// Another thread may be in the pool while a process forks.
 TEST(StreamMemoryPool, IsLeftAloneByAForkedChild) {
 #ifdef __SANITIZE_ADDRESS__
-    constexpr int forks = 60;  // its shadow makes them slow
+    constexpr int forks = 60;  // copying the shadow memory makes a fork slow
 #else
     constexpr int forks = 300;
 #endif
