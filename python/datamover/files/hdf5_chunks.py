@@ -21,6 +21,7 @@ from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.hdf5_types import h5py
 from datamover.files.space import no_space
 
 COMPRESSORS = ("none", "gzip")
@@ -78,7 +79,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         return data
 
     def _decoded(self, code: int, data: Any) -> Any:
-        if code == hdf5.h5py().h5z.FILTER_DEFLATE:
+        if code == h5py.h5z.FILTER_DEFLATE:
             return chunk_boxes.inflated(data, chunk_boxes.WBITS["zlib"], self._chunk_bytes)
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)
@@ -103,7 +104,7 @@ def filters(dataset: Any) -> list[int]:
 
 def is_compressed(dataset: Any) -> bool:
     """Return whether any filter makes chunks smaller in the file than in memory."""
-    h5z = hdf5.h5py().h5z
+    h5z = h5py.h5z
     return bool(set(filters(dataset)) - {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32})
 
 
@@ -195,7 +196,7 @@ class ChunkedOutput(ChunkedArray):
         self._leaves_out_fill = not hdf5_attributes.is_fill_undefined(spec)
         self._path = path
         # The writer has locked it already, in a way that HDF5 does not recognize.
-        self._file: Any = hdf5.h5py().File(path, "r+", locking=False) if path else None
+        self._file: Any = h5py.File(path, "r+", locking=False) if path else None
         self._dataset: Any = cast(Any, self._file)[name] if path else None
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:

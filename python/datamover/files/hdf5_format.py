@@ -27,6 +27,7 @@ from datamover.files import (
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, register
 from datamover.files.hdf5_attributes import OF_DIMENSIONS, OF_NETCDF
+from datamover.files.hdf5_types import h5py
 from datamover.files.json_values import FILL_VALUE, flat
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
@@ -88,9 +89,9 @@ def is_netcdf(file: Any, dataset: Any = None) -> bool:
 
 def _is_numbered(file: Any, name: str | bytes) -> bool:
     """Return whether an object at the root of a file, not one that is linked, has a number."""
-    low, name = hdf5.h5py(), name if isinstance(name, bytes) else name.encode()
-    is_there = file.id.links.get_info(name).type == low.h5l.TYPE_HARD
-    return is_there and low.h5a.exists(file.id, NUMBER.encode(), obj_name=name)
+    name = name if isinstance(name, bytes) else name.encode()
+    is_there = file.id.links.get_info(name).type == h5py.h5l.TYPE_HARD
+    return is_there and h5py.h5a.exists(file.id, NUMBER.encode(), obj_name=name)
 
 
 def json_attributes(
@@ -157,7 +158,6 @@ class Hdf5Output(Output):
     """A dataset that will be written, in a file of its own or in one with others."""
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
-        hdf5.h5py()
         check_flat_dtype(spec.dtype, "the output")
         hdf5_types.kind_of(spec)
         hdf5_chunks.check_output(spec, options)

@@ -34,6 +34,7 @@ from datamover.files import (
 from datamover.files.addresses import AddressBytes
 from datamover.files.chunk_boxes import nearly_cubic
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.hdf5_types import h5py
 from datamover.files.names import HDF5_SUFFIXES, can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
@@ -339,7 +340,7 @@ class Origin:
     def _single_element(self, name: str, dataset: Any) -> Any:
         """Read an HDF5 dataset without dimensions."""
         dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{self.path}:/{name}")
-        if hdf5.h5py().check_string_dtype(dtype):
+        if h5py.check_string_dtype(dtype):
             return dataset.asstr(errors="backslashreplace")[()]
         is_opaque = hdf5_types.is_opaque(dtype)  # h5py does not read all of these
         return whole(self.open(name))[()] if is_opaque else dataset[()]

@@ -33,6 +33,7 @@ from datamover.files import (
     zarr_output,
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.hdf5_types import h5py
 from datamover.files.state_dimensions import checked_names
 from datamover.files.zarr_array import bound, created, opened, write_objects
 from datamover.files.zarr_traits import ZarrTraits, traits_of
@@ -48,7 +49,7 @@ Box = tuple[slice, ...]
 def is_of(dataset: Any) -> bool:
     """Return whether a dataset's elements are strings of any length."""
     kind = dataset.id.get_type()
-    is_string = kind.get_class() == hdf5.h5py().h5t.STRING
+    is_string = kind.get_class() == h5py.h5t.STRING
     return is_string and kind.is_variable_str() and dataset.shape is not None
 
 
@@ -183,9 +184,9 @@ def of_zarr(path: str) -> Strings:
 def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None:
     """Write strings to an open file, with their attributes."""
     attributes = source.kept.others["attributes"]
-    properties = hdf5.h5py().h5p.create(hdf5.h5py().h5p.DATASET_CREATE)
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     hdf5_attributes.give_room(properties, hdf5_attributes.are_large(attributes))
-    spec = ArraySpec(source.shape, hdf5.h5py().string_dtype())
+    spec = ArraySpec(source.shape, h5py.string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
     for box, strings in source.boxes(options):
         hdf5.check_growth(file, GROWTH * _bytes_of(strings))
@@ -197,10 +198,9 @@ def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None
 
 def copy_object(held: Any, made: Any, name: str) -> None:
     """Let HDF5 copy a dataset or datatype to another file, without attributes."""
-    low = hdf5.h5py()
-    properties = low.h5p.create(low.h5p.OBJECT_COPY)
-    properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
-    low.h5o.copy(held.id, b".", made.id, name.encode(), properties, hdf5.link_properties())
+    properties = h5py.h5p.create(h5py.h5p.OBJECT_COPY)
+    properties.set_copy_object(h5py.h5o.COPY_WITHOUT_ATTR_FLAG)
+    h5py.h5o.copy(held.id, b".", made.id, name.encode(), properties, hdf5.link_properties())
 
 
 def copy_dataset(where: str, held: Any, file: Any, name: str) -> None:
@@ -219,13 +219,13 @@ def copy_dataset(where: str, held: Any, file: Any, name: str) -> None:
 
 
 def _copy_elements(where: str, held: Any, file: Any, name: str) -> None:
-    low, made = hdf5.h5py(), file[name]
+    made = file[name]
     for box in _written_boxes(held):
-        here, space = held.id.get_space(), low.h5s.create(low.h5s.SCALAR)
+        here, space = held.id.get_space(), h5py.h5s.create(h5py.h5s.SCALAR)
         if box:
             counts = tuple(part.stop - part.start for part in box)
             here.select_hyperslab(tuple(part.start for part in box), counts)
-            space = low.h5s.create_simple(counts)
+            space = h5py.h5s.create_simple(counts)
         with hdf5.reading(where):
             values, memory = hdf5_attributes.memory_for(held.id.get_type(), space)
             held.id.read(space, here, values, memory)
@@ -236,18 +236,17 @@ def _copy_elements(where: str, held: Any, file: Any, name: str) -> None:
 
 def make_empty(where: str, dataset: Any, made: Any, name: str, shape: Shape) -> None:
     """Create a dataset with the properties of another one and a shape, without elements."""
-    low = hdf5.h5py()
     properties = dataset.id.get_create_plist()
     if dataset.is_virtual or dataset.external:
-        properties = low.h5p.create(low.h5p.DATASET_CREATE)
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     hdf5_attributes.give_room(properties, hdf5_attributes.has_room(dataset))
     kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
     if shape != dataset.shape:
         growing = (n is None for n in dataset.maxshape)
-        most = (low.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
-        space = low.h5s.create_simple(shape, tuple(most))
+        most = (h5py.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
+        space = h5py.h5s.create_simple(shape, tuple(most))
     try:
-        low.h5d.create(
+        h5py.h5d.create(
             made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()
         )
     except (TypeError, ValueError) as e:
@@ -272,7 +271,7 @@ def has_objects(dataset: Any) -> bool:
 def _has_fill_of_any_length(dataset: Any) -> bool:
     """Return whether a dataset has a fill value of its own with strings or lists of any length."""
     defined = dataset.id.get_create_plist().fill_value_defined()
-    is_own = defined == hdf5.h5py().h5d.FILL_VALUE_USER_DEFINED
+    is_own = defined == h5py.h5d.FILL_VALUE_USER_DEFINED
     return is_own and hdf5_types.consists_of(dataset.id.get_type(), hdf5_types.is_of_any_length)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, hdf5, hdf5_attributes, strings, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
+from datamover.files.hdf5_types import h5py
 from datamover.files.names import can_be_in_zarr, is_utf8
 from datamover.files.strings import Strings
 
@@ -313,11 +314,10 @@ class ZarrToHdf5(WholeZarr):
         def fill(made: Any) -> None:
             hdf5_attributes.write_of_json(self.source, made, self.attributes)
             for name, attributes in self.groups.items():
-                low = hdf5.h5py()
-                properties = low.h5p.create(low.h5p.GROUP_CREATE)
+                properties = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
                 hdf5_attributes.give_room(properties, hdf5_attributes.are_large(attributes))
                 links = hdf5.link_properties()
-                low.h5g.create(made.id, name.encode(), lcpl=links, gcpl=properties)
+                h5py.h5g.create(made.id, name.encode(), lcpl=links, gcpl=properties)
                 hdf5_attributes.write_of_json(f"{self.source}/{name}", made[name], attributes)
             dimensions = {}
             for name, output in outputs.items():

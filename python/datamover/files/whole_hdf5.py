@@ -27,6 +27,7 @@ from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_types, stri
 from datamover.files.formats import ArraySpec, MoveOptions, Output
 from datamover.files.hdf5_attributes import tell_not_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
+from datamover.files.hdf5_types import h5py
 from datamover.files.names import is_utf8
 from datamover.files.whole import ToZarr, Way
 
@@ -306,7 +307,7 @@ class Hdf5ToHdf5(WholeHdf5):
         hdf5_attributes.copy(f"{self.source}:{to.name}", self.file[name], to, OF_SCALES)
 
     def _tell_of_checksums(self, name: str, dataset: Any) -> None:
-        if hdf5.h5py().h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):
+        if h5py.h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):
             log.warning("%s:/%s: the checksums of its chunks are left out", self.source, name)
 
     def _make_link(self, made: Any, name: str, place: str) -> None:
@@ -345,16 +346,15 @@ def _scales(dim: Any) -> list[Any]:
 
 def _is_ordered(group: Any) -> bool:
     properties = group.id.get_create_plist()
-    return bool(properties.get_link_creation_order() & hdf5.h5py().h5p.CRT_ORDER_TRACKED)
+    return bool(properties.get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED)
 
 
 def _make_group(made: Any, name: str, group: Any) -> None:
     """Create a group that records the orders of its contents like another one."""
-    low = hdf5.h5py()
     said = group.id.get_create_plist()
     # Not `said` itself: for a large group it contains places in the file, which HDF5 would reuse.
-    properties = low.h5p.create(low.h5p.GROUP_CREATE)
+    properties = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
     properties.set_link_creation_order(said.get_link_creation_order())
     properties.set_attr_creation_order(said.get_attr_creation_order())
     hdf5_attributes.give_room(properties, hdf5_attributes.has_room(group))
-    low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
+    h5py.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
