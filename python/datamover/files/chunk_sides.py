@@ -309,8 +309,8 @@ class Source:
         return out.transpose(self._axes), lo
 
 
-class Scratch:
-    """Memory that one thread uses repeatedly."""
+class Scratch(threading.local):
+    """Memory that each thread uses repeatedly."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
