@@ -27,7 +27,7 @@ from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 from datamover.files.scratch import contiguous_pieces
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import ENCODED, naming_no_space
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -284,7 +284,7 @@ class OrdinaryArray(ChunkedArray):
 
     def _write_file(self, path: str, pieces: Iterable[Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        try:
+        with naming_no_space(self._path, self.spec.nbytes, ENCODED):
             try:
                 fd = os.open(path, flags, 0o666)
             except FileNotFoundError:
@@ -300,11 +300,6 @@ class OrdinaryArray(ChunkedArray):
                 write_back.begin(fd, 0, nbytes + -nbytes % mmap.PAGESIZE)
             finally:
                 os.close(fd)
-        except OSError as e:
-            if is_no_space(e):
-                words = no_space(self._path, e, self.spec.nbytes)
-                raise IoFailed(f"{words} (the array before compression)") from e
-            raise
 
     def may_be_fill(self, data: np.ndarray) -> bool:
         """Return False if chunks of the fill value are written like others."""

@@ -25,7 +25,7 @@ from datamover.files.chunk_boxes import ChunkedArray, chunk_shape
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, check_shape
 from datamover.files.hdf5_types import h5py
-from datamover.files.space import check_room_to_grow, is_no_space, no_space
+from datamover.files.space import check_room_to_grow, naming_no_space, raise_no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Beginning of the attribute NAME of a NetCDF dataset that is not a variable.
@@ -528,9 +528,7 @@ def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = Fals
     except Error:
         raise
     except (OSError, RuntimeError) as e:
-        reason = no_space_behind(e)
-        if reason is not None:
-            raise IoFailed(no_space(path, reason, needed_bytes)) from e
+        raise_no_space(system_error(e), path, needed_bytes)
         raise IoFailed(f"{path} cannot be created: {e}") from e
 
 
@@ -543,17 +541,14 @@ def check_growth(file: Any, nbytes: int) -> None:
     """
     path = file.filename
     needed_bytes = file.id.get_filesize() + nbytes + MOST_METADATA_BYTES
-    try:
+    with naming_no_space(path, needed_bytes):
         check_room_to_grow(path, needed_bytes)
-    except OSError as e:
-        raise IoFailed(no_space(path, e, needed_bytes)) from e
 
 
-def no_space_behind(error: Exception) -> OSError | None:
-    """Return the system's error of no space from an HDF5 error, whose message has its number."""
+def system_error(error: Exception) -> Exception:
+    """Return the system's error behind one of HDF5, whose message has its number, or that."""
     found = re.search(r"errno = (\d+)", str(error))
-    reason = OSError(int(found[1]), "") if found else error
-    return reason if isinstance(reason, OSError) and is_no_space(reason) else None
+    return OSError(int(found[1]), "") if found else error
 
 
 def values_of(attributes: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:

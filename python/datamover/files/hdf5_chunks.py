@@ -22,7 +22,7 @@ from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
-from datamover.files.space import no_space
+from datamover.files.space import ENCODED, raise_no_space
 
 COMPRESSORS = ("none", "gzip")
 #: h5py's default compression level.
@@ -229,10 +229,7 @@ class ChunkedOutput(ChunkedArray):
 
     def _refused(self, e: Exception) -> IoFailed:
         """Return the error for an error of HDF5."""
-        reason = hdf5.no_space_behind(e)
-        if reason is not None:
-            words = no_space(self._path, reason, self.spec.nbytes)
-            return IoFailed(f"{words} (the array before compression)")
+        raise_no_space(hdf5.system_error(e), self._path, self.spec.nbytes, ENCODED)
         return IoFailed(f"{self._path} cannot be written: {e}")
 
     def close(self) -> None:

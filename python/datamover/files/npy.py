@@ -25,7 +25,7 @@ from datamover.files.formats import (
     option,
     register,
 )
-from datamover.files.space import check_room_to_grow, is_no_space, no_space
+from datamover.files.space import check_room_to_grow, naming_no_space
 
 MAGIC = b"\x93NUMPY"
 #: Bytes read from an object at an address for its header, which is seldom above 128.
@@ -139,16 +139,12 @@ def _create(path: str, spec: ArraySpec) -> None:
         with open(path, "wb") as file:
             np.save(file, np.zeros(spec.shape, spec.dtype, spec.order))
         return
-    try:
+    with naming_no_space(path, spec.nbytes):
         # Before NumPy writes the last byte, for which file systems raise errors of their own.
         check_room_to_grow(os.path.dirname(path) or ".", spec.nbytes)
         mapped = np.lib.format.open_memmap(
             path, mode="w+", dtype=spec.dtype, shape=spec.shape, fortran_order=spec.order == "F"
         )
-    except OSError as e:
-        if is_no_space(e):
-            raise IoFailed(no_space(path, e, spec.nbytes)) from e
-        raise
     offset = mapped.offset
     del mapped
     reserve(path, offset + spec.nbytes)

@@ -36,7 +36,7 @@ from datamover.files.chunk_boxes import nearly_cubic
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
 from datamover.files.names import HDF5_SUFFIXES, can_be_in_zarr, place_of
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import is_no_space, naming_no_space
 from datamover.files.state_items import State
 
 #: Approximate default size of chunks of distributed arrays in Zarr.
@@ -130,14 +130,10 @@ class ZarrTarget(_Target):
         groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
         members = {name: output.create for name, output in self._outputs.items()}
-        try:
+        with naming_no_space(path):
             return zarr_group.make_group(
                 path, self._state.values, empty, self._zarr_format, members
             )
-        except OSError as e:
-            if is_no_space(e):
-                raise IoFailed(no_space(path, e)) from e
-            raise
 
     def create(self, path: str) -> Mapping[str, bytes]:
         """Create everything except the elements of distributed arrays; see `formats.Output`."""

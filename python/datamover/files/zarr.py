@@ -23,12 +23,12 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
+from datamover.files.space import ENCODED, naming_no_space
 from datamover.files.zarr_array import (
     ZarrArray,
     abandonable_store,
     bound,
     opened,
-    raise_no_space,
     write_objects,
     zarr_python,
 )
@@ -109,11 +109,8 @@ class ZarrOutput(Output):
         if found := list(titled(self.spec.dtype)):
             words = ", ".join(found)
             log.warning("the titles of fields are left out, as Zarr has none: %s", words)
-        try:
+        with naming_no_space(path, self.spec.nbytes, ENCODED):
             return write_objects(path, self._objects)
-        except OSError as e:
-            raise_no_space(e, path, self.spec)
-            raise
 
     def open(self, path: str) -> ZarrArray | direct_zarr.OrdinaryArray:
         """Open the array for writing."""

@@ -25,7 +25,7 @@ from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
 from datamover.files.formats import ArraySpec, Reader, Shape
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import ENCODED, raise_no_space
 from datamover.files.zarr_traits import ZarrTraits
 
 #: Tasks of zarr's loop that wait for the end of all others, but not for each other.
@@ -265,7 +265,7 @@ class ZarrArray(Reader):
             target[_box(lo, array)] = elements
         except BaseException as e:
             first = self._array.store.abandon(e)
-            raise_no_space(first, self._path, self.spec)
+            raise_no_space(first, self._path, self.spec.nbytes, ENCODED)
             if isinstance(first, Exception) and addresses.is_address(self._path):
                 words = addresses.words_of(first)
                 raise IoFailed(f"{self._path} cannot be written: {words}") from first
@@ -291,10 +291,3 @@ def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
 
 def _box(lo: Shape, array: np.ndarray) -> tuple[slice, ...]:
     return tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))
-
-
-def raise_no_space(e: BaseException, path: str, spec: ArraySpec) -> None:
-    """If an error reports a full disk, raise one that names the disk and the needed space."""
-    if isinstance(e, OSError) and is_no_space(e):
-        words = no_space(path, e, spec.nbytes)
-        raise IoFailed(f"{words} (the array before compression)") from e
