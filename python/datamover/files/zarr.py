@@ -115,7 +115,7 @@ class ZarrOutput(Output):
     def open(self, path: str) -> ZarrArray | direct_zarr.OrdinaryArray:
         """Open the array for writing."""
         if self._is_plain and not addresses.is_address(path):
-            return direct_zarr.OrdinaryArray(path, self.shown.layout)
+            return self.shown.at(path)
         return ZarrArray(bound(self._array, path), path, self.spec.dtype)
 
 
