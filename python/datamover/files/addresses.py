@@ -404,22 +404,10 @@ class AddressFile(io.RawIOBase):
         self._data = data
         self._at = 0
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a byte."""
         begins = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._data.size}
         self._at = begins[whence] + offset
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position."""
         return self._at
 
     def readinto(self, out: Any) -> int:

@@ -536,6 +536,13 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
             raise InvalidArgument(f"{field} is {getattr(options, field)!r}, neither C nor F")
 
 
+def refuse(fields: tuple[str, ...], options: MoveOptions, words: str) -> None:
+    """Raise InvalidArgument with `words` if one of these fields is not the default."""
+    for name in fields:
+        if getattr(options, name) is not None:
+            raise InvalidArgument(f"{option(name)} {words}")
+
+
 def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:
     """Return the requested dtype, if NumPy converts to it under "same_kind"."""
     if wanted is None:

@@ -21,12 +21,13 @@ from datamover.files import (
     formats,
     names,
     placing,
+    strings,
     zarr_group,
     zarr_output,
 )
 from datamover.files.formats import MoveOptions
 from datamover.files.move_job import Job
-from datamover.files.whole import OneArray, OneArrayOfStrings, Way, ZarrToHdf5, ZarrToZarr
+from datamover.files.whole import OneArray, Way, ZarrToHdf5, ZarrToZarr
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
-#: Options that strings and lists of any length do not have.
-NOT_OF_STRINGS = ("region", "axes", "shards", "dtype", "output_dtype")
 #: Form of the name of a single array.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
@@ -73,47 +72,24 @@ def way(source: Any, output: str, options: MoveOptions) -> tuple[Way, MoveOption
     found = _whole(source, output, options)
     to = formats.of_output(output, options).name
     if found is not None:
-        _refuse(OF_ONE_ARRAY, options, f"is for one array; name it, as {ONE_ARRAY}")
+        formats.refuse(OF_ONE_ARRAY, options, f"is for one array; name it, as {ONE_ARRAY}")
     elif to == "hdf5" and options.output_member is None:
         member = options.member or os.path.splitext(os.path.basename(source.rstrip("/")))[0]
         options = dataclasses.replace(options, output_member=member)
     if found is None:
-        found = _of_strings(source, to, options) or OneArray(source)
+        found = OneArray(source, _strings_in(source, to, options), to, options)
     if to == "zarr":
         options = zarr_output.settled(output, options)
         found.zarr_format = options.zarr_format or 3
     return found, options
 
 
-def _refuse(fields: tuple[str, ...], options: MoveOptions, words: str) -> None:
-    for name in fields:
-        if getattr(options, name) is not None:
-            raise InvalidArgument(f"{formats.option(name)} {words}")
-
-
-def _of_strings(source: str, to: str, options: MoveOptions) -> Way | None:
-    """Return the way of a single array of strings of any length; None for any other."""
-    if to not in ("zarr", "hdf5"):
-        return None
-    kind = formats.of_input(source, options)
-    if kind.name not in ("zarr", "hdf5"):
-        return None
-    from datamover.files import strings  # loads h5py
-
-    opened = functools.partial(strings.opened_in_zarr, source)
-    if kind.name == "hdf5":
-        opened = functools.partial(strings.opened_in_hdf5, source, options.member, to)
-    are_strings = False
-    with contextlib.suppress(IoFailed), opened() as found:  # opening an array raises the error
-        are_strings = found is not None
-    if not are_strings:
-        return None
-    formats.check_options(options, kind, formats.named(to))
-    what = "is not for elements of any length, such as strings,"
-    _refuse(NOT_OF_STRINGS, options, f"{what} as in {source}")
-    if to == "hdf5":
-        _refuse(("chunks", "compressor"), options, f"{what} in HDF5, as {source} has")
-    return OneArrayOfStrings(source, opened, options)
+def _strings_in(source: str, to: str, options: MoveOptions) -> Any:
+    """Return what opens a single array of strings of any length; None if it cannot be one."""
+    kind = formats.of_input(source, options).name if to in ("zarr", "hdf5") else ""
+    if kind == "hdf5":
+        return functools.partial(strings.opened_in_hdf5, source, options.member, to)
+    return functools.partial(strings.opened_in_zarr, source) if kind == "zarr" else None
 
 
 def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:

@@ -40,6 +40,8 @@ from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
 MOST_AT_A_TIME = 1 << 14
+#: Options that strings and lists of any length do not have.
+NOT_OF_STRINGS = ("region", "axes", "shards", "dtype", "output_dtype")
 #: Maximum bytes of a string in HDF5 for each byte in Python.
 GROWTH = 2
 
@@ -322,9 +324,21 @@ def chunks_of(dataset: Any) -> Shape:
     return tuple(max(n, 1) for n in (min(shape[0], rows), *shape[1:]))
 
 
-def described(source: Strings, options: MoveOptions) -> Strings:
-    """Return strings with the chunks and names of dimensions that are requested."""
+def described(source: Strings, path: str, to: str, options: MoveOptions) -> Strings:
+    """Return the strings of a path for a format, with the requested chunks and names of dimensions.
+
+    Raises
+    ------
+    InvalidArgument
+        Strings do not have an option.
+    """
     kept, dims = source.kept, options.dims
+    kind = "zarr" if source.dataset is None else "hdf5"
+    formats.check_options(options, formats.named(kind), formats.named(to))
+    what = "is not for elements of any length, such as strings,"
+    formats.refuse(NOT_OF_STRINGS, options, f"{what} as in {path}")
+    if to == "hdf5":
+        formats.refuse(("chunks", "compressor"), options, f"{what} in HDF5, as {path} has")
     spec = ArraySpec(source.shape, np.dtype(object))
     if options.chunks is not None:
         chunk_boxes.check_boxes("chunks", options.chunks, spec)

@@ -103,53 +103,44 @@ class Way:
 
 
 class OneArray(Way):
-    """A single array that becomes one."""
-
-    groups = ()
-
-    def __init__(self, source: str):
-        super().__init__(source)
-        self.arrays = {"": ()}
-
-    def opened(self) -> contextlib.AbstractContextManager[Any]:
-        """Do nothing: it is opened when it is moved."""
-        return contextlib.nullcontext()
-
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output and options."""
-        return self.source, output, options
-
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
-        """Create the array without elements."""
-        return outputs[""].create(place)
-
-
-class OneArrayOfStrings(OneArray):
-    """A single array of strings of any length, which one process copies.
+    """A single array that becomes one. Strings of any length are copied by one process.
 
     Parameters
     ----------
     source : str
-    opened : callable
-        Returns a context of the open `Strings`.
+    strings_in : callable or None
+        Returns a context of the open `Strings`, or of None for any other array.
+    to : str
+        Format of the output.
     options : MoveOptions
     """
 
-    def __init__(self, source: str, opened: Any, options: MoveOptions):
+    groups = ()
+
+    def __init__(self, source: str, strings_in: Any, to: str, options: MoveOptions):
         super().__init__(source)
-        self._open, self._options = opened, options
+        self._strings_in, self._to, self._options = strings_in, to, options
         self._strings: Any = None
-        self.arrays = {}
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Open it."""
-        with self._open() as found:
-            self._strings = strings.described(found, self._options)
-            self.copied = {"": ArraySpec(found.shape, np.dtype(object))}
+        """Open strings. Any other array is opened when it is moved, which raises its errors."""
+        with contextlib.ExitStack() as held:
+            if self._strings_in is not None:
+                with contextlib.suppress(IoFailed):
+                    self._strings = held.enter_context(self._strings_in())
+            if self._strings is None:
+                held.close()
+                self.arrays = {"": ()}
+            else:
+                said = self.source, self._to, self._options
+                self._strings = strings.described(self._strings, *said)
+                self.copied = {"": ArraySpec(self._strings.shape, np.dtype(object))}
             yield
+
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Return input, output and options."""
+        return self.source, output, options
 
     def files_of_copied(self, name: str, options: MoveOptions) -> int:
         """Return the number of files in Zarr."""
@@ -158,7 +149,9 @@ class OneArrayOfStrings(OneArray):
     def make(
         self, place: str, outputs: dict[str, Output], options: MoveOptions
     ) -> Mapping[str, bytes]:
-        """Copy the strings."""
+        """Create the array without elements, or copy the strings."""
+        if self._strings is None:
+            return outputs[""].create(place)
         if options.output_member is None:
             strings.tell_not_in_json(self._strings)
             return strings.to_zarr(self._strings, place, options)
@@ -166,8 +159,8 @@ class OneArrayOfStrings(OneArray):
         return {}
 
     def check_unchanged(self) -> None:
-        """Raise if the object of an HDF5 file at an address was replaced."""
-        if self._strings.data is not None:
+        """Raise if the object of an HDF5 file of strings at an address was replaced."""
+        if self._strings is not None and self._strings.data is not None:
             self._strings.data.check_unchanged()
 
 
