@@ -196,7 +196,7 @@ def steps_of(
         From or to the layout of the file.
     name : str
         Of the file, for errors.
-    file : Reader or Writer
+    file : Reader
         Has `spec`, `granule` and `unit`.
     to_file : bool
         Whether the file is the destination.

@@ -328,7 +328,7 @@ class Sink:
 
     Parameters
     ----------
-    writer : FlatFile, ChunkedArray with `write_chunk` or any Writer, or None
+    writer : FlatFile, ChunkedArray with `write_chunk` or any other output, or None
         None is a flat file that does not exist yet, for planning only.
     spec : ArraySpec
     sums : Checksums, optional

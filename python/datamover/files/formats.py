@@ -186,7 +186,10 @@ def verified(options: MoveOptions) -> MoveOptions:
 
 
 class Reader(Protocol):
-    """An open input. Every process has its own. Elements are handled as opaque bytes."""
+    """An open input or output. Every process has its own. Elements are handled as opaque bytes.
+
+    An output has `write(lo, array)`, which writes an array to the elements from index `lo` on.
+    """
 
     spec: ArraySpec
     #: The smallest box that is read as a whole; slabs are multiples of it.
@@ -212,22 +215,6 @@ class Reader(Protocol):
         return
 
 
-class Writer(Protocol):
-    """An open output. Every process has its own."""
-
-    spec: ArraySpec
-    granule: Shape
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the boxes in which a slab of `shape` is distributed to the processes."""
-
-    def write(self, lo: Shape, array: np.ndarray) -> None:
-        """Write `array` to the elements from index `lo` on."""
-
-    def close(self) -> None:
-        """Close the file; raise if something cannot be written."""
-
-
 class Output:
     """An array that will be written. Every process makes its own, which checks it.
 
@@ -242,7 +229,7 @@ class Output:
     ----------
     spec : ArraySpec
         The array as it will be written.
-    shown : Writer, optional
+    shown : Reader, optional
         Describes in which boxes it is written, without a file; None if it is flat.
 
     Raises
@@ -265,7 +252,7 @@ class Output:
         raise NotImplementedError
 
     def open(self, path: str) -> Any:
-        """Return a `Writer` of the array that was created."""
+        """Return the open output that was created."""
         raise NotImplementedError
 
 

@@ -102,7 +102,7 @@ class Job:
         #: State of the input's file when it was opened first.
         self._stamp: tuple[int, ...] | None = None
         self.output = cast(Output, None)  # when it is prepared
-        self.writer: Any = None  # a Writer; a Handover if one process writes for several
+        self.writer: Any = None  # open; a Handover if one process writes for several
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self.sums: Checksums | None = None
 

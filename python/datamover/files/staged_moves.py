@@ -252,7 +252,7 @@ def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
 
     Parameters
     ----------
-    file : Reader or Writer
+    file : Reader
         Has `spec`, `granule`, and perhaps `reads_parts`.
     item : Item
     rank : int
