@@ -426,7 +426,12 @@ def num_boxes(shape: Shape, box: Shape) -> int:
     >>> num_boxes((10, 4), (3, 4)), num_boxes((), ()), num_boxes((0, 4), (1, 4))
     (4, 1, 0)
     """
-    return math.prod(-(-n // extent) for n, extent in zip(shape, box, strict=True))
+    return math.prod(grid_of(shape, box))
+
+
+def grid_of(shape: Shape, box: Shape) -> Shape:
+    """Return how many boxes there are along each dimension."""
+    return tuple(-(-n // extent) for n, extent in zip(shape, box, strict=True))
 
 
 def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover.arguments import flag, integers
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names
 from datamover.files.agreement import together
 from datamover.files.staged_moves import MAX_BYTES, Work, limit_of
+from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     Item,
     Rows,
@@ -32,8 +34,8 @@ from datamover.files.state_items import (
     targets_of,
 )
 from datamover.files.state_save import Save, Saving
-from datamover.files.state_stores import Origin, whole
-from datamover.files.stripes import file_ranks
+from datamover.files.state_stores import Origin, StoreOptions, whole
+from datamover.files.stripes import file_ranks, writers_of
 from datamover.layouts import Layout
 from datamover.mpi import collectively
 
@@ -274,10 +276,17 @@ def save(
     def prepare() -> Save:
         state = state_of(arrays, comm.size, rows.layouts())
         found = Save(comm, address, names.place_of(path), state)
-        check_items(found.state.items, comm)
-        found.set_options(
-            overwrite, chunks, compressor, zarr_format, writers, max_bytes, wait, dimensions
-        )
+        check_items(state.items, comm)
+        found.overwrite, found.waits = flag(overwrite, "overwrite"), flag(wait, "wait")
+        count = writers_of(found.output, writers, comm.size)
+        found.ranks = file_ranks(count, "writers", comm.size)
+        found.max_bytes = limit_of(max_bytes)
+        if chunks is not None and not isinstance(chunks, Mapping):
+            raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
+        if compressor is not None and not isinstance(compressor, str):
+            raise WrongType(f"compressor is {compressor!r}, it must be a string")
+        boxes = {str(n): integers(box, f"chunks of {n!r}") for n, box in (chunks or {}).items()}
+        found.options = StoreOptions(boxes, compressor, zarr_format, names_said(dimensions))
         return found
 
     job = collectively(address, prepare)

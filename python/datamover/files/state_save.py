@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from datamover.arguments import flag, integers
 from datamover.collective_calls import ending, refused_by
-from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
+from datamover.errors import InvalidState, Mismatch, NoMemory
 from datamover.files import (
     address_place,
     placing,
@@ -18,8 +17,7 @@ from datamover.files import (
 )
 from datamover.files.agreement import Unfinished, together
 from datamover.files.at_work import Task
-from datamover.files.staged_moves import StagedMove, StagedMoves, Work, limit_of
-from datamover.files.state_dimensions import names_said
+from datamover.files.staged_moves import StagedMove, StagedMoves, Work
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
     State,
@@ -28,7 +26,6 @@ from datamover.files.state_items import (
     bytes_digest,
 )
 from datamover.files.state_stores import StoreOptions, target_of
-from datamover.files.stripes import file_ranks, writers_of
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
@@ -38,37 +35,16 @@ if TYPE_CHECKING:
 class Save(Work):
     """One save on one process."""
 
+    overwrite: bool
+    waits: bool
+    options: StoreOptions
+
     def __init__(self, comm: MPI.Comm, address: int, output: str, state: State):
         super().__init__(comm, address, to_file=True)
         self.output, self.state, self.items = output, state, state.items
         self.temporary = ""
         self.target: Any = None
         self._place: Any = None
-
-    def set_options(
-        self,
-        overwrite: Any,
-        chunks: Any,
-        compressor: Any,
-        zarr_format: Any,
-        writers: Any,
-        max_bytes: Any,
-        wait: Any,
-        dimensions: Any,
-    ) -> None:
-        """Check options. Local."""
-        self.overwrite, self.waits = flag(overwrite, "overwrite"), flag(wait, "wait")
-        count = writers_of(self.output, writers, self.comm.size)
-        self.ranks = file_ranks(count, "writers", self.comm.size)
-        self.max_bytes = limit_of(max_bytes)
-        if chunks is not None and not isinstance(chunks, Mapping):
-            raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
-        if compressor is not None and not isinstance(compressor, str):
-            raise WrongType(f"compressor is {compressor!r}, it must be a string")
-        by_name = {
-            str(name): integers(box, f"chunks of {name!r}") for name, box in (chunks or {}).items()
-        }
-        self.options = StoreOptions(by_name, compressor, zarr_format, names_said(dimensions))
 
     def agree(self) -> None:
         """Check that all processes pass the same; determine what is written. Collective."""
