@@ -63,6 +63,14 @@ def is_address(text: str) -> bool:
     return scheme_of(text) is not None
 
 
+def enclosing(path: str) -> Iterator[str]:
+    """Yield the directories, or addresses, around a path or an address, the innermost first."""
+    above = os.path.dirname(path)
+    while above and above != os.path.dirname(above):
+        yield above
+        above = os.path.dirname(above)
+
+
 def words_of(e: BaseException) -> str:
     """Return the first line of a library's message, which may be long; of XML, its message.
 

@@ -327,13 +327,7 @@ def runs(box: Shape, shape: Shape, axes: Shape) -> int:
     >>> runs((4, 5, 6), (9, 5, 6), (0, 1, 2)), runs((4, 5, 6), (9, 5, 6), (2, 1, 0))
     (1, 30)
     """
-    pieces = 1
-    whole = True
-    for d in reversed(axes):
-        if not whole:
-            pieces *= min(box[d], shape[d])
-        whole = whole and box[d] >= shape[d]
-    return pieces
+    return int(_runs([np.array(float(extent)) for extent in box], shape, axes))
 
 
 def _costs(

@@ -387,12 +387,9 @@ def _what_is_meant(path: str) -> str:
 
 def is_in_zarr(path: str) -> bool:
     """Return whether an output without an extension is an array of a Zarr group."""
-    above = os.path.dirname(path)
-    while above != os.path.dirname(above):
-        if by_suffix(above) is named("zarr") or named("zarr").recognizes(above):
-            return True
-        above = os.path.dirname(above)
-    return False
+    zarr = named("zarr")
+    around = addresses.enclosing(path)
+    return any(by_suffix(above) is zarr or zarr.recognizes(above) for above in around)
 
 
 def of_output(path: str, options: MoveOptions) -> Format:

@@ -132,13 +132,11 @@ def array_around(path: str) -> str | None:
 
     Raises the errors of `format_of`.
     """
-    above = os.path.dirname(path)
-    while above and above != os.path.dirname(above):
+    for above in addresses.enclosing(path):
         if _metadata_around(above).get("node_type") == "array":
             return above
         if addresses.is_address(above):  # each one takes a request over the network
-            return None
-        above = os.path.dirname(above)
+            break
     return None
 
 
@@ -153,13 +151,11 @@ def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         Metadata cannot be read, or a server does not answer.
     """
     at_address = addresses.is_address(path)
-    above = os.path.dirname(path)
-    while above != os.path.dirname(above) and addresses.is_address(above) == at_address:
-        found = _metadata_around(above)
+    for above in addresses.enclosing(path):
+        found = _metadata_around(above) if addresses.is_address(above) == at_address else {}
         if found.get("node_type") != "group":
             return
         yield above, found
-        above = os.path.dirname(above)
 
 
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
