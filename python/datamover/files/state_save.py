@@ -45,6 +45,8 @@ class Save(Work):
         self.temporary = ""
         self.target: Any = None
         self._place: Any = None
+        self._captured: list[StagedMoves] = []
+        self._one_of_both = [None]  # thread and program: the first that lets go takes it
 
     def agree(self) -> None:
         """Check that all processes pass the same; determine what is written. Collective."""
@@ -73,11 +75,9 @@ class Save(Work):
             hint = WHERE_PARTS_DIFFER if " values for " in str(error) else ""
             raise Mismatch(f"{error}{hint}") from None
         agree_on_dtypes(self.address, state.items)
-
-        def settle() -> None:
-            self.target = target_of(self.output)(self.output, state, self.options)
-
-        collectively(self.address, settle)
+        self.target = collectively(
+            self.address, lambda: target_of(self.output, state, self.options)
+        )
         self.agree_on_files()
 
     def open(self, name: str) -> Any:
@@ -95,10 +95,11 @@ class Save(Work):
             dtypes = {name: spec.dtype for name, spec in self.target.specs.items()}
             groups = self.plan(dtypes, None if self.waits else self.max_bytes)
             if not self.waits:
-                return Saving(self, self._capture(groups))
+                self._capture(groups)
+                return Saving(self)
             self.transfer(groups)
             with together(self.comm):
-                self.sync()
+                self._place.sync()
             self.finish()
         except BaseException:
             self.close()
@@ -106,7 +107,7 @@ class Save(Work):
         self.close()
         return None
 
-    def _capture(self, groups: list[list[StagedMove]]) -> list[StagedMoves]:
+    def _capture(self, groups: list[list[StagedMove]]) -> None:
         """Copy all arrays to the processes that write them. Collective."""
         held = sum(
             move.plan.most_bytes * len(move.plan.steps) for group in groups for move in group
@@ -117,22 +118,41 @@ class Save(Work):
                     "with wait=False, everything is captured at once: max_bytes must be at least "
                     f"{2 * held:,}; it is {self.max_bytes:,}"
                 )
-        captured: list[StagedMoves] = []
         try:
             for group in groups:
                 for moves in _by_steps(group):  # each step has staging memory of its own
-                    captured.append(self.staged(moves))
-                    captured[-1].mover(0)()
-                    captured[-1].free_movers()
+                    self._captured.append(self.staged(moves))
+                    self._captured[-1].mover(0)()
+                    self._captured[-1].free_movers()
         except BaseException:
-            for held_moves in captured:
-                held_moves.close()
+            for captured in self._captured:
+                captured.close()
             raise
-        return captured
 
-    def sync(self) -> None:
-        """Sync everything that this process wrote to the disk. Local."""
-        self._place.sync()
+    def write_captured(self) -> None:
+        """Write everything, in a thread, while a program continues or has dropped the save. Local.
+
+        No MPI.
+        """
+        try:
+            for moves in self._captured:
+                self.files.write(moves.parts(0))
+            self._place.sync()
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Release memory and place if both thread and program have let go. Local.
+
+        Without a lock: the garbage collector may call it within itself.
+        """
+        if self._one_of_both:
+            with contextlib.suppress(IndexError):  # the other one was as fast
+                self._one_of_both.pop()
+                return
+        for moves in self._captured:
+            moves.close()
+        self.close()
 
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
@@ -182,16 +202,16 @@ class Saving(Unfinished):
     """
 
     # On the class: after an interrupt, an object may lack its own.
-    _writing: _Writing | None = None
+    _job: Save | None = None
     _output = ""
 
-    def __init__(self, job: Save, captured: list[StagedMoves]):
+    def __init__(self, job: Save):
         self._comm, self._output = job.comm, job.output
         words = f"the save of {job.output} was not waited for"
         self._begin(job.comm, job.output, words, "; there is no new output")
-        writing = self._writing = _Writing(job, captured)
+        self._job = job
         self.closed = False
-        self._task = Task(writing.run)
+        self._task = Task(job.write_captured)
 
     @property
     def done(self) -> bool:
@@ -225,48 +245,18 @@ class Saving(Unfinished):
         with together(self._comm):
             if self._task.failure is not None:
                 raise self._task.failure
-        cast(_Writing, self._writing).job.finish()
+        cast(Save, self._job).finish()
 
     def _finish_writing(self) -> None:
         self._task.wait()
 
     def _release(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.let_go()
+        job, self._job = self._job, None
+        if job is not None:
+            job.let_go()
 
     def __repr__(self) -> str:
         if self.closed:
             return f"Saving({self._output!r}, ended)"
         state = "to be waited for" if self.done else "being written"
         return f"Saving({self._output!r}, {state})"
-
-
-class _Writing:
-    """Work of a thread, while a program continues or has dropped the save."""
-
-    def __init__(self, job: Save, captured: list[StagedMoves]):
-        self.job, self._captured = job, captured
-        self._one_of_both = [None]  # thread and program: the first that lets go takes it
-
-    def run(self) -> None:
-        """Write everything. Local; no MPI."""
-        try:
-            for moves in self._captured:
-                self.job.files.write(moves.parts(0))
-            self.job.sync()
-        finally:
-            self.let_go()
-
-    def let_go(self) -> None:
-        """Release memory and place if both thread and program have let go. Local.
-
-        Without a lock: the garbage collector may call it within itself.
-        """
-        if self._one_of_both:
-            with contextlib.suppress(IndexError):  # the other one was as fast
-                self._one_of_both.pop()
-                return
-        for moves in self._captured:
-            moves.close()
-        self.job.close()

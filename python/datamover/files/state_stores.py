@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -158,16 +158,7 @@ def _of_json(state: State) -> State:
     return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
 
 
-class _FileTarget(_Target):
-    """A file."""
-
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        if options.chunks or options.compressor is not None or options.zarr_format is not None:
-            raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
-        super().__init__(path, state, options)
-
-
-class Hdf5Target(_FileTarget):
+class Hdf5Target(_Target):
     """An HDF5 file with a contiguous dataset per array."""
 
     _format = "hdf5"
@@ -189,7 +180,7 @@ class Hdf5Target(_FileTarget):
         return {}
 
 
-class NpyTarget(_FileTarget):
+class NpyTarget(_Target):
     """An .npy file of one array."""
 
     _format = "npy"
@@ -206,28 +197,30 @@ class NpyTarget(_FileTarget):
         return output.create(path)
 
 
-def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
+TARGETS: dict[str, type[_Target]] = {"zarr": ZarrTarget, "hdf5": Hdf5Target, "npy": NpyTarget}
+
+
+def target_of(path: str, state: State, options: StoreOptions) -> _Target:
     """Return the target for an output by its extension.
 
     Raises
     ------
     InvalidArgument
-        The extension is unknown, or not written at addresses.
+        The extension is unknown, or not written at addresses; or options do not apply.
     """
     found = formats.by_suffix(path)
-    name = "" if found is None else found.name
-    if name == "zarr":
-        return ZarrTarget
-    if addresses.is_address(path):
+    target = TARGETS.get("" if found is None else found.name)
+    if target is not ZarrTarget and addresses.is_address(path):
         raise InvalidArgument(
             f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
         )
-    if name == "hdf5":
-        return Hdf5Target
-    if name == "npy":
-        return NpyTarget
-    known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
-    raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
+    if target is None:
+        known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
+        raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
+    of_zarr = (options.chunks or None, options.compressor, options.zarr_format)
+    if target is not ZarrTarget and of_zarr != (None, None, None):
+        raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
+    return target(path, state, options)
 
 
 class Origin:
