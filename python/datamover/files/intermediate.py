@@ -67,7 +67,7 @@ def place_in(directory: str, token: str) -> placing.LocalPlace:
     Its lock shows other moves that its owner is alive. `claim` removes intermediates of killed
     processes from the same directory.
     """
-    return placing.LocalPlace(None, os.path.join(directory, NAME), token, False, False, None)
+    return placing.LocalPlace(None, os.path.join(directory, NAME), token)
 
 
 def clean_up(directory: str, token: str) -> None:

@@ -45,11 +45,6 @@ def recognizes(path: str) -> bool:
         return False
 
 
-def _header(path: str) -> tuple[ArraySpec, int]:
-    with open(path, "rb") as file:
-        return _header_of(file, path)
-
-
 def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
     """Read the description of a file's array, and the offset of its elements.
 
@@ -89,7 +84,8 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
         return open_at_address(AddressBytes(path))
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not an .npy file")
-    spec, offset = _header(path)
+    with open(path, "rb") as file:
+        spec, offset = _header_of(file, path)
     _check(path, spec, offset, os.path.getsize(path))
     return FlatFile(path, spec, offset, writable=False)
 
@@ -131,7 +127,8 @@ class NpyOutput(FlatOutput):
 
     def open(self, path: str) -> FlatFile:
         """Open the file for writing."""
-        return FlatFile(path, self.spec, _header(path)[1], writable=True)
+        offset = os.path.getsize(path) - self.spec.nbytes
+        return FlatFile(path, self.spec, offset, writable=True)
 
 
 def _create(path: str, spec: ArraySpec) -> None:

@@ -84,9 +84,9 @@ class LocalPlace:
         source: str | None,
         output: str,
         token: str,
-        overwrite: bool,
-        overwrite_group: bool | None,
-        member: str | None,
+        overwrite: bool = False,
+        overwrite_group: bool | None = False,
+        member: str | None = None,
     ):
         self._said = (source, output, overwrite, overwrite_group, member)
         self._output, self._overwrite = output, overwrite
@@ -299,19 +299,14 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
     zarr_group.remove_copies_around(output)
     if not overwrite:
         _place_new(temporary, output)
-    elif not os.path.lexists(output) or _is_replaced_at_once(temporary, output):
-        os.replace(temporary, output)
+    elif not os.path.lexists(output) or not any(map(os.path.isdir, (temporary, output))):
+        os.replace(temporary, output)  # files at once
     elif rename_with(temporary, output, RENAME_EXCHANGE):
         old = temporary
     else:
         old = _place_in_two_steps(temporary, output)
     _sync_directory(os.path.dirname(output))
     return old
-
-
-def _is_replaced_at_once(temporary: str, output: str) -> bool:
-    """Return whether both are files."""
-    return not os.path.isdir(temporary) and not os.path.isdir(output)
 
 
 def _place_new(temporary: str, output: str) -> None:
@@ -506,22 +501,16 @@ def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> N
         The result of `claim` or `hold`.
     """
     try:
-        if removes or not (lock is None or _is_there(lock, temporary, output)):
+        # If it has the output's name, the hidden name is that of the old output, which the process
+        # that removes it lists.
+        its = (temporary, output)
+        if removes or not (lock is None or any(_is_still(lock, path) for path in its)):
             clean_up(temporary, output)
     except OSError as e:
         log.warning("%s could not be removed: %s", temporary, e)
     finally:
         if lock is not None:
             let_go(lock)
-
-
-def _is_there(lock: int, temporary: str, output: str) -> bool:
-    """Return whether the written output exists, under either name.
-
-    If it has the output's name, the hidden name is that of the old output, which the process that
-    removes it lists.
-    """
-    return _is_still(lock, temporary) or _is_still(lock, output)
 
 
 def clean_up(temporary: str, output: str) -> None:

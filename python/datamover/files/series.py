@@ -229,9 +229,7 @@ class Series(Unfinished):
 
         if os.path.lexists(self.path) and not overwrite:
             raise IoFailed(f"{self.path} exists; pass resume=True or overwrite=True")
-        place = placing.LocalPlace(
-            None, self.path, placing.token(None), overwrite, overwrite_group=True, member=None
-        )
+        place = placing.LocalPlace(None, self.path, placing.token(None), overwrite, True)
         # Not by the methods of `place`, which refuse a path whose series is open, as this one is.
         placing.check_place(self.path, overwrite, overwrite_group=True)
         try:
