@@ -21,7 +21,6 @@ from datamover.files.addresses import (
     SAME,
     done,
     failing,
-    put,
     put_all,
     scheme_of,
     store_at,
@@ -195,7 +194,7 @@ class AddressPlace:
         The old output cannot be kept until the new one is complete. If it cannot be removed, the
         marker stays, for the next program that replaces it.
         """
-        put(self.path, MARKER, dumps({"by": self._token}).encode())
+        put_all(self.path, {MARKER: dumps({"by": self._token}).encode()})
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
             zarr_group.remove_copies_around(self.path)

@@ -194,16 +194,6 @@ def done(coroutine: Any) -> Any:
     return sync(coroutine)
 
 
-def put(address: str, key: str, data: bytes) -> None:
-    """Write an object of a store.
-
-    Raises
-    ------
-    IoFailed
-    """
-    put_all(address, {key: data})
-
-
 def put_all(address: str, objects: Mapping[str, bytes]) -> None:
     """Write objects of a store, one after the other.
 
@@ -232,11 +222,6 @@ def get(address: str, key: str) -> bytes | None:
     with failing(f"{address} cannot be read"):
         found = done(store_at(address, read_only=True).get(key, default_buffer_prototype()))
     return None if found is None else found.to_bytes()
-
-
-def is_refused(e: BaseException | None) -> bool:
-    """Return whether an error of the library means that the store denies access."""
-    return type(e).__name__ in ("PermissionError", "PermissionDeniedError", "UnauthenticatedError")
 
 
 def listed(address: str) -> list[str]:

@@ -272,7 +272,8 @@ class FileArray(Unfinished):
                 self.max_bytes // 4,
             )
             words = f"{self.path}, opened with mode {self.mode!r}, was not closed"
-            self._begin(comm, self.path, words, self._lost)
+            lost = "; there is no new file" if self.mode == "w" else ""
+            self._begin(comm, self.path, words, lost)
         except BaseException:
             self._drop()
             raise
@@ -412,10 +413,6 @@ class FileArray(Unfinished):
 
     def _stop(self) -> None:
         self._give_up()
-
-    @property
-    def _lost(self) -> str:
-        return "; there is no new file" if self.mode == "w" else ""
 
     def _release(self) -> None:
         synced, self._synced = self._synced, -1

@@ -230,12 +230,6 @@ def datasets(file: Any) -> dict[str, Any]:
     return tree(file).datasets
 
 
-def names(path: str) -> list[str]:
-    """Return the names of a file's datasets. Raises the errors of `open_file`."""
-    with open_file(path) as file:
-        return list(datasets(file))
-
-
 class OpenDataset(Reader):
     """A dataset and its open file, which closing it closes.
 
@@ -452,21 +446,6 @@ def _check_sources(
                 _check_sources(found, source, where, above)
 
 
-def create_contiguous(file: Any, name: str, spec: ArraySpec, properties: Any = None) -> None:
-    """Create a dataset whose place in the file is settled, without writing its elements.
-
-    `properties` are further HDF5 properties for its creation.
-
-    Raises the errors of `create_with`.
-    """
-    settled = properties or h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    settled.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    settled.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    made = create_with(file, name, spec, settled)
-    if spec.nbytes and made.id.get_offset() is None:
-        raise Unsupported(f"this HDF5 does not report where {name!r} is stored in its file")
-
-
 def create_with(
     file: Any,
     name: str,
@@ -505,13 +484,6 @@ def link_properties() -> Any:
     links.set_create_intermediate_group(True)
     links.set_char_encoding(h5py.h5t.CSET_UTF8)
     return links
-
-
-def open_writer(path: str, name: str, spec: ArraySpec) -> FlatFile:
-    """Open a dataset that `create_contiguous` made, after its file was closed."""
-    with h5py.File(path, "r", locking=False) as file:
-        offset = file[name].id.get_offset()
-    return FlatFile(path, spec, offset or 0, writable=True)
 
 
 def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = False) -> None:

@@ -153,15 +153,16 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
     return tuple(map(min, chunks, limits))
 
 
-def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Create a chunked dataset without chunks.
+def create_dataset(
+    file: Any, name: str, spec: ArraySpec, options: MoveOptions, properties: Any
+) -> None:
+    """Create a chunked dataset without chunks, with these properties and those of its chunks.
 
     Raises
     ------
     Unsupported
         HDF5 has no such dtype.
     """
-    properties = hdf5_attributes.creation_properties(spec)
     if options.compressor == "gzip":
         properties.set_shuffle()
         properties.set_deflate(GZIP_LEVEL)

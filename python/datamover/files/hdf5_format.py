@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoFailed
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     chunk_boxes,
     hdf5,
@@ -162,7 +162,9 @@ class Hdf5Output(Output):
         hdf5_types.kind_of(spec)
         hdf5_chunks.check_output(spec, options)
         super().__init__(dataclasses.replace(spec, order="C"), options)
-        self._name, self._options = _name_of(options), options
+        self._name, self._options = options.output_member or options.member, options
+        if self._name is None:
+            raise InvalidArgument("name the dataset of the output, as out.h5:/NAME")
         self._is_chunked = hdf5_chunks.is_chunked(spec, options)
         if self._is_chunked:
             self.shown = hdf5_chunks.ChunkedOutput("", "", self.spec, options)
@@ -178,25 +180,29 @@ class Hdf5Output(Output):
         return {}
 
     def create_in(self, file: Any) -> None:
-        """Create the dataset in an open file, without attributes."""
+        """Create the dataset in an open file, without attributes.
+
+        The place of one without chunks is settled, but its elements are not written.
+        """
+        properties, spec = hdf5_attributes.creation_properties(self.spec), self.spec
         if self._is_chunked:
-            hdf5_chunks.create_dataset(file, self._name, self.spec, self._options)
-        else:
-            properties = hdf5_attributes.creation_properties(self.spec)
-            hdf5.create_contiguous(file, self._name, self.spec, properties)
+            hdf5_chunks.create_dataset(file, self._name, spec, self._options, properties)
+            return
+        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        made = hdf5.create_with(file, self._name, spec, properties)
+        if spec.nbytes and made.id.get_offset() is None:
+            raise Unsupported(
+                f"this HDF5 does not report where {self._name!r} is stored in its file"
+            )
 
     def open(self, path: str) -> FlatFile | hdf5_chunks.ChunkedOutput:
         """Open the dataset for writing, after its file was closed."""
         if self._is_chunked:
             return hdf5_chunks.ChunkedOutput(path, self._name, self.spec, self._options)
-        return hdf5.open_writer(path, self._name, self.spec)
-
-
-def _name_of(options: MoveOptions) -> str:
-    name = options.output_member or options.member
-    if name is None:
-        raise InvalidArgument("name the dataset of the output, as out.h5:/NAME")
-    return name
+        with h5py.File(path, "r", locking=False) as file:
+            offset = file[self._name].id.get_offset()
+        return FlatFile(path, self.spec, offset or 0, writable=True)
 
 
 register(Format("hdf5", HDF5_SUFFIXES, hdf5.recognizes, open_reader, Hdf5Output))

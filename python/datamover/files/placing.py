@@ -250,7 +250,8 @@ def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
     try:
         is_called_so = by_name is not None and by_name.name == "hdf5" and os.path.isfile(output)
         if hdf5.recognizes(output) or (is_called_so and os.path.getsize(output)):
-            return hdf5.names(output)
+            with hdf5.open_file(output) as file:
+                return list(hdf5.datasets(file))
     except (IoFailed, Unsupported, OSError) as e:
         raise IoFailed(
             f"{e}; the datasets in it would be lost: close it in the program that has it open; "

@@ -189,7 +189,7 @@ def move_between(
         _make(comm, way, jobs, output, place, options)
         set_up_seconds = time.perf_counter() - begin
         _agree_on_plans(comm, way, jobs)
-        tell: Progress = _ignored
+        tell: Progress = lambda nbytes: None  # noqa: E731
         if progress is not None and any(job.move_plan for job in jobs.values()):
             tell = progress(sum(job.own_bytes() for job in jobs.values()))
         for job in jobs.values():
@@ -214,12 +214,10 @@ def move_between(
     of_jobs["set_up"] += set_up_seconds
     of_jobs["sync"] += sync_seconds
     seconds = [*of_jobs.values(), time.perf_counter() - begin]
-    slowest = _slowest(None if comm is None else comm_address(comm), seconds)
-    return _report(way, jobs, output, options, 1 if comm is None else comm.size, slowest)
-
-
-def _ignored(nbytes: int) -> None:
-    """Ignore the progress."""
+    if comm is not None:  # that of the slowest process
+        nanoseconds = np.rint(np.multiply(seconds, 1e9)).astype(np.int64)
+        seconds = np.max(gathered(comm_address(comm), nanoseconds), axis=0) / 1e9
+    return _report(way, jobs, output, options, 1 if comm is None else comm.size, seconds)
 
 
 def is_first(comm: MPI.Comm | None) -> bool:
@@ -275,7 +273,7 @@ def _report(
     output: str,
     options: MoveOptions,
     processes: int,
-    seconds: np.ndarray,
+    seconds: Sequence[float],
 ) -> MoveReport:
     specs = [job.spec for job in jobs.values()]
     plans = [job.move_plan for job in jobs.values() if job.move_plan is not None]
@@ -318,13 +316,6 @@ def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveO
     passed = {"source": named, "output": output, **dataclasses.asdict(options)}
     agree_on(address, {f"{name}=": value for name, value in passed.items()})
     return source, output, options
-
-
-def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
-    if address is None:
-        return np.array(seconds)
-    nanoseconds = gathered(address, np.rint(np.multiply(seconds, 1e9)).astype(np.int64))
-    return np.max(nanoseconds, axis=0) / 1e9
 
 
 @refused_by(agreeing)

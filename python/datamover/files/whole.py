@@ -227,15 +227,13 @@ class WholeZarr(Way):
         The attributes of the groups in it, by name.
     """
 
-    def __init__(self, source: str):
-        super().__init__(source)
-        self.attributes: dict[str, Any] = {}
-        self.groups: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, Any]
+    groups: dict[str, dict[str, Any]]
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Read its contents."""
-        self.attributes = zarr_group.attributes(self.source)
+        self.attributes, self.groups = zarr_group.attributes(self.source), {}
         for name, found in zarr_group.nodes(self.source):
             where = self.where(name)
             if found["node_type"] == "group":

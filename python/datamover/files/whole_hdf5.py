@@ -54,13 +54,10 @@ class WholeHdf5(Way):
     """
 
     as_stored = False
-
-    def __init__(self, source: str):
-        super().__init__(source)
-        self.file: Any = None
-        self.tree = hdf5.Tree()
-        self.left_out: dict[str, str] = {}
-        self._data: Any = None
+    file: Any
+    tree: hdf5.Tree
+    left_out: dict[str, str]
+    _data: Any
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -272,7 +269,8 @@ class Hdf5ToHdf5(WholeHdf5):
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
         root = self.file["/"]  # the file itself records no order
-        is_ordered = _is_ordered(root) or hdf5_attributes.has_room(root)
+        is_tracked = root.id.get_create_plist().get_link_creation_order()
+        is_ordered = bool(is_tracked & h5py.h5p.CRT_ORDER_TRACKED) or hdf5_attributes.has_room(root)
         hdf5.create_file(place, fill, needed_bytes, is_ordered)
         return {}
 
@@ -298,17 +296,15 @@ class Hdf5ToHdf5(WholeHdf5):
                     shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
                 strings.make_empty(f"{self.source}:/{name}", held, made, name, shape)
             else:
-                self._tell_of_checksums(name, held)
+                if h5py.h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(held):
+                    words = "the checksums of its chunks are left out"
+                    log.warning("%s:/%s: %s", self.source, name, words)
                 output.create_in(made)
             self._copy_attributes(made, name)
 
     def _copy_attributes(self, made: Any, name: str) -> None:
         to = made[name]
         hdf5_attributes.copy(f"{self.source}:{to.name}", self.file[name], to, OF_SCALES)
-
-    def _tell_of_checksums(self, name: str, dataset: Any) -> None:
-        if h5py.h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):
-            log.warning("%s:/%s: the checksums of its chunks are left out", self.source, name)
 
     def _make_link(self, made: Any, name: str, place: str) -> None:
         link = self.tree.links[name]
@@ -330,23 +326,13 @@ class Hdf5ToHdf5(WholeHdf5):
         if "DIMENSION_LIST" not in dataset.attrs:
             return
         for dim, of_source in zip(made[name].dims, dataset.dims, strict=True):
-            for scale in _scales(of_source):
+            scales: list[Any] = []
+            with contextlib.suppress(RuntimeError, LookupError, ValueError, OSError):  # one removed
+                scales = list(of_source.values())
+            for scale in scales:
                 found = self.tree.name_of(scale)
                 if found is not None and found not in self.left_out:
                     dim.attach_scale(made[found])
-
-
-def _scales(dim: Any) -> list[Any]:
-    """Return the scales of a dimension; none if HDF5 finds one that was removed."""
-    try:
-        return list(dim.values())
-    except (RuntimeError, LookupError, ValueError, OSError):
-        return []
-
-
-def _is_ordered(group: Any) -> bool:
-    properties = group.id.get_create_plist()
-    return bool(properties.get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED)
 
 
 def _make_group(made: Any, name: str, group: Any) -> None:

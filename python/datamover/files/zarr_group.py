@@ -22,6 +22,8 @@ from datamover.files.json_values import dumps
 
 #: The key in `zarr.json` of format 3, and the object of format 2.
 KEY, OBJECT = "consolidated_metadata", ".zmetadata"
+#: Errors of the library that mean that a store denies access.
+REFUSED = ("PermissionError", "PermissionDeniedError", "UnauthenticatedError")
 log = logging.getLogger("datamover")
 
 #: Objects with the metadata of a group, which are not members.
@@ -122,7 +124,7 @@ def _metadata_around(path: str) -> dict[str, Any]:
     try:
         return metadata(path)
     except IoFailed as e:
-        if addresses.is_address(path) and addresses.is_refused(e.__cause__):
+        if addresses.is_address(path) and type(e.__cause__).__name__ in REFUSED:
             return {}
         raise
 
@@ -405,7 +407,7 @@ def _write_object(group: str, name: str, data: bytes) -> None:
     from datamover.files import placing
 
     if addresses.is_address(group):
-        addresses.put(group, name, data)
+        addresses.put_all(group, {name: data})
     else:
         placing.replace_file(f"{group}/{name}", data)
 
