@@ -175,22 +175,14 @@ def jobs_of(
 
     `place` is where the output is written.
     """
-    chunks = options.chunks
     plain = dataclasses.replace(options, append=False, overwrite=False, overwrite_group=False)
-    if isinstance(way, OneArray):
-        names = dict.fromkeys(way.arrays, plain)
-    else:
-        dims = -1 if chunks is None else len(chunks)
-        if chunks is not None and dims not in map(len, way.arrays.values()):
-            raise InvalidArgument(
-                f"{formats.option('chunks', chunks)}: nothing in {way.source} has {dims} dimensions"
-            )
-        unchunked = dataclasses.replace(plain, chunks=None)
-        names = {
-            name: plain if len(shape) == dims else unchunked for name, shape in way.arrays.items()
-        }
+    is_one, dims = isinstance(way, OneArray), len(options.chunks or ())
+    if not is_one and options.chunks is not None and dims not in map(len, way.arrays.values()):
+        words = formats.option("chunks", options.chunks)
+        raise InvalidArgument(f"{words}: nothing in {way.source} has {dims} dimensions")
     found = {}
-    for name, its in names.items():
+    for name, shape in way.arrays.items():
+        its = plain if is_one or len(shape) == dims else dataclasses.replace(plain, chunks=None)
         source, own, said = way.of_one(name, output, its)
         found[name] = Job(comm, source, own, place + own[len(output) :], said)
     return found

@@ -28,6 +28,7 @@ from datamover.errors import InvalidState, WrongType
 from datamover.files.agreement import threads_here, together
 from datamover.files.array_steps import StepPlan, steps_of
 from datamover.files.at_work import boxes, do_all, threads_within
+from datamover.files.chunk_plan import runs
 from datamover.files.formats import Shape
 from datamover.files.state_items import Item
 from datamover.layouts import Layout
@@ -361,13 +362,9 @@ def _is_whole(file: Any, box: Region, to_file: bool) -> bool:
 
 def _run_bytes(spec: Any, region: Region) -> int:
     """Return the bytes of a run that is contiguous in the file and in a box."""
-    extents = zip(region.shape, spec.shape, strict=True)
-    run = spec.dtype.itemsize
-    for n, whole in reversed(list(extents)) if spec.order == "C" else extents:
-        run *= n
-        if n < whole:
-            break
-    return run
+    axes = tuple(range(region.dims))[:: 1 if spec.order == "C" else -1]
+    pieces = runs(tuple(region.shape), spec.shape, axes)
+    return region.size * spec.dtype.itemsize // pieces
 
 
 class Work:

@@ -35,7 +35,7 @@ from datamover.files import (
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
 from datamover.files.state_dimensions import checked_names
-from datamover.files.zarr_array import bound, created, opened, write_objects
+from datamover.files.zarr_array import bound, created, opened
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -391,7 +391,7 @@ def to_zarr(source: Strings, path: str, options: MoveOptions) -> Mapping[str, by
     """Write strings as a Zarr array with their properties; return what `formats.Output` does."""
     with warnings.catch_warnings(action="ignore"):  # about a type that is not part of Zarr v3 yet
         array, objects = created(functools.partial(_create, source.shape, source.kept, options))
-        late = write_objects(path, objects)
+        late = zarr_group.write_objects(path, objects)
         made = bound(array, path)
         for box, strings in source.boxes(options):
             with _writing(made, path):

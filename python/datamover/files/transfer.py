@@ -185,6 +185,7 @@ def move_between(
         way, options = hierarchy.way(source, output, options)
     place = hierarchy.output_place(way.source, output, options, comm)
     jobs: dict[str, Job] = {}
+    is_first = comm is None or comm.rank == 0
     try:
         _make(comm, way, jobs, output, place, options)
         set_up_seconds = time.perf_counter() - begin
@@ -196,14 +197,14 @@ def move_between(
             job.run(tell)
         with together(comm):
             way.check_unchanged()
-            if is_first(comm):
+            if is_first:
                 way.complete(place.path)
         sync_begin = time.perf_counter()
         with together(comm):
             place.sync()
         sync_seconds = time.perf_counter() - sync_begin
         with together(comm):
-            if is_first(comm):
+            if is_first:
                 place.finish()
     finally:
         with lifeline.uninterrupted():
@@ -218,11 +219,6 @@ def move_between(
         nanoseconds = np.rint(np.multiply(seconds, 1e9)).astype(np.int64)
         seconds = np.max(gathered(comm_address(comm), nanoseconds), axis=0) / 1e9
     return _report(way, jobs, output, options, 1 if comm is None else comm.size, seconds)
-
-
-def is_first(comm: MPI.Comm | None) -> bool:
-    """Return whether this is the process that creates files."""
-    return comm is None or comm.rank == 0
 
 
 def _make(

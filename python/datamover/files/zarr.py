@@ -29,7 +29,6 @@ from datamover.files.zarr_array import (
     abandonable_store,
     bound,
     opened,
-    write_objects,
     zarr_python,
 )
 from datamover.files.zarr_output import check_dtype, made_in_memory, titled
@@ -110,7 +109,7 @@ class ZarrOutput(Output):
             words = ", ".join(found)
             log.warning("the titles of fields are left out, as Zarr has none: %s", words)
         with naming_no_space(path, self.spec.nbytes, ENCODED):
-            return write_objects(path, self._objects)
+            return zarr_group.write_objects(path, self._objects)
 
     def open(self, path: str) -> ZarrArray | direct_zarr.OrdinaryArray:
         """Open the array for writing."""

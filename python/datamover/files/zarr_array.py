@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, cast
 
@@ -152,17 +152,6 @@ def created(create: Callable[[Any], Any]) -> tuple[Any, dict[str, bytes]]:
     held: dict[str, Any] = {}
     array = create(held)
     return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}
-
-
-def write_objects(path: str, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Write metadata in a directory, which is made unless it exists; at an address return it."""
-    if addresses.is_address(path):
-        return objects
-    os.makedirs(path, exist_ok=True)
-    for name, data in objects.items():
-        with open(os.path.join(path, name), "xb") as file:
-            file.write(data)
-    return {}
 
 
 def bound(array: Any, place: str) -> Any:

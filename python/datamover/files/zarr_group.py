@@ -286,11 +286,15 @@ def objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
     }
 
 
-def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
-    """Make an existing directory a group."""
-    for name, data in objects(attributes, zarr_format).items():
-        with open(os.path.join(path, name), "wb") as file:
+def write_objects(path: str, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Write metadata in a directory, which is made unless it exists; at an address return it."""
+    if addresses.is_address(path):
+        return objects
+    os.makedirs(path, exist_ok=True)
+    for name, data in objects.items():
+        with open(os.path.join(path, name), "xb") as file:
             file.write(data)
+    return {}
 
 
 def remove_copies_around(output: str) -> None:
@@ -355,18 +359,18 @@ def make_group(
     metadata is written. Returns what `formats.Output.create` does, with consolidated metadata.
     """
     late: dict[str, bytes] = {}
-    if not addresses.is_address(place):
-        make(place, attributes, zarr_format)
-        for name, held in groups.items():
-            os.mkdir(f"{place}/{name}")
-            make(f"{place}/{name}", held, zarr_format)
+    own = write_objects(place, objects(attributes, zarr_format))
+    of_groups = {
+        name: write_objects(f"{place}/{name}", objects(held, zarr_format))
+        for name, held in groups.items()
+    }
     for name, create in members.items():
         late |= addresses.named_within(name, create(f"{place}/{name}"))
     if not addresses.is_address(place):
         return {}
-    for name in reversed(groups):
-        late |= addresses.named_within(name, objects(groups[name], zarr_format))
-    late |= objects(attributes, zarr_format)
+    for name in reversed(of_groups):
+        late |= addresses.named_within(name, of_groups[name])
+    late |= own
     name, copies = _with_copies({name: json.loads(data) for name, data in late.items()})
     late[name] = copies
     last = ".zgroup" if name == OBJECT else name  # which makes the group visible
