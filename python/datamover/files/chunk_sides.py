@@ -16,7 +16,7 @@ from datamover._plan import crc32c
 from datamover.errors import InvalidArgument, IoFailed, NoMemory
 from datamover.files.at_work import do_all
 from datamover.files.chunk_boxes import ChunkedArray
-from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, runs, too_little
+from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, runs
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 
@@ -383,23 +383,6 @@ class Sink:
 def file_axes(axes: Shape, order: str) -> Shape:
     """Return the input's dimensions in the order of the output's file, slowest first."""
     return axes if order == "C" else axes[::-1]
-
-
-def plan_between(
-    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int = 1
-) -> ChunkPlan:
-    """Find the plan with the least cost; see `plan_chunks`.
-
-    Raises
-    ------
-    NoMemory
-        No plan fits; the message gives a limit that is enough.
-    """
-    try:
-        return cheapest(source, sink, max_bytes, threads, processes)
-    except NoMemory:
-        enough = enough_bytes(source, sink, max_bytes, threads, processes)
-        raise too_little(max_bytes, enough) from None
 
 
 def enough_bytes(source: Source, sink: Sink, max_bytes: int, threads: int, processes: int) -> int:

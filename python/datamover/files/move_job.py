@@ -25,7 +25,7 @@ from datamover.files import addresses, formats, intermediate, placing, space, wr
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import GivenUp, cores
 from datamover.files.chunk_boxes import limited
-from datamover.files.chunk_plan import ChunkPlan
+from datamover.files.chunk_plan import ChunkPlan, too_little
 from datamover.files.chunk_sides import Checksums, Sink, Source, enough_bytes, file_axes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
 from datamover.files.intermediate import Handover, Intermediate, needs_handover
@@ -265,7 +265,7 @@ class Job:
         except NoMemory:
             enough = enough_bytes(ends.source, ends.sink, limit, self.threads, self.nprocs)
             if not isinstance(limit, formats.DefaultLimit) or enough > limit.MOST:
-                raise
+                raise too_little(limit, enough) from None
             self.options = dataclasses.replace(self.options, max_bytes=enough)
             self.move_plan = plan_move(ends, enough, self.threads, self.nprocs, room)
 
