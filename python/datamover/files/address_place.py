@@ -100,18 +100,10 @@ def clean_up(path: str, token: str) -> bool:
     return is_whole
 
 
-def place_of(
-    source: str | None,
-    output: str,
-    token: str,
-    overwrite: bool,
-    overwrite_group: bool | None,
-    member: str | None = None,
-) -> AddressPlace | LocalPlace:
-    """Return the place of an output at an address or a path; see `LocalPlace`."""
-    if addresses.is_address(output):
-        return AddressPlace(source, output, token, overwrite, overwrite_group)
-    return LocalPlace(source, output, token, overwrite, overwrite_group, member)
+def place_of(source: str | None, output: str, token: str, *said: Any) -> AddressPlace | LocalPlace:
+    """Return the place of an output at an address or a path, by the parameters of `LocalPlace`."""
+    kind = AddressPlace if addresses.is_address(output) else LocalPlace
+    return kind(source, output, token, *said)
 
 
 class AddressPlace:
@@ -134,6 +126,7 @@ class AddressPlace:
         token: str,
         overwrite: bool,
         overwrite_group: bool | None,
+        member: str | None = None,  # HDF5 is not written at addresses
     ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group

@@ -288,6 +288,13 @@ def give_room(properties: Any, is_needed: bool) -> None:
         properties.set_attr_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
 
 
+def make_group(file: Any, name: str, is_large: bool, properties: Any = None) -> None:
+    """Create a group whose attributes may be large, with further properties."""
+    made = properties or h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+    give_room(made, is_large)
+    h5py.h5g.create(file.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=made)
+
+
 def write(file: Any, name: str, spec: ArraySpec) -> None:
     """Write the attributes and names of dimensions of a dataset in an open file."""
     write_attributes(file[name].name, file, name, spec)

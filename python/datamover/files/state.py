@@ -52,10 +52,8 @@ class Load(Work):
         super().__init__(comm, address, to_file=False)
         self.origin, self.targets = origin, targets
         self.items = {name: item for name, item in targets.items() if item is not None}
-        self.specs: dict[str, Any] = {}
         self.dtypes: dict[str, np.dtype] = {}
         self.values: dict[str, Any] = {}
-        self._granules: dict[str, Any] = {}
 
     def open(self, name: str) -> Any:
         """Open an array for reading."""
@@ -70,14 +68,14 @@ class Load(Work):
             )
         check_items(self.items, self.comm)
         for name in self.targets:
-            self.specs[name], self._granules[name] = self.origin.described(name)
+            self.origin.described(name)
         for name, item in self.items.items():
             self._check(name, item)
         refuse_shared_memory(self.items, self.comm.rank)
         self.values = self.origin.values()
 
     def _check(self, name: str, item: Item) -> None:
-        spec = self.specs[name]
+        spec, _ = self.origin.described(name)
         if item.shape != spec.shape:
             raise Mismatch(
                 f"{name!r} has the shape {spec.shape} in {self.origin.path}; the layout has "
@@ -99,14 +97,9 @@ class Load(Work):
         }
         for name, item in self.targets.items():
             wanted = item and (item.shape, item.origin, item.array is None)
-            spec = self.specs[name]
-            said[f"targets for {name!r}"] = (
-                wanted,
-                spec.shape,
-                str(spec.dtype),
-                spec.order,
-                self._granules[name],
-            )
+            spec, granule = self.origin.described(name)
+            of_file = spec.shape, str(spec.dtype), spec.order, granule
+            said[f"targets for {name!r}"] = (wanted, *of_file)
         agree_on(self.address, said)
         self.agree_on_files()
 

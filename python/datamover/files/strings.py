@@ -161,10 +161,10 @@ def opened_in_hdf5(path: str, name: str | None, to: str) -> Iterator[Strings | N
         data.forget()
 
 
-@contextlib.contextmanager
-def opened_in_zarr(path: str) -> Iterator[Strings | None]:
+def opened_in_zarr(path: str) -> contextlib.AbstractContextManager[Strings | None]:
     """Open an array, which may be at an address; None if it can be moved."""
-    yield of_zarr(path) if zarr_group.has_strings(zarr_group.metadata(path)) else None
+    are_strings = zarr_group.has_strings(zarr_group.metadata(path))
+    return contextlib.nullcontext(of_zarr(path) if are_strings else None)
 
 
 def of_zarr(path: str) -> Strings:

@@ -20,7 +20,6 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, hdf5, hdf5_attributes, strings, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
-from datamover.files.hdf5_types import h5py
 from datamover.files.names import can_be_in_zarr, is_utf8
 from datamover.files.strings import Strings
 
@@ -305,10 +304,8 @@ class ZarrToHdf5(WholeZarr):
         def fill(made: Any) -> None:
             hdf5_attributes.write_of_json(self.source, made, self.attributes)
             for name, attributes in self.groups.items():
-                properties = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
-                hdf5_attributes.give_room(properties, hdf5_attributes.are_large(attributes))
-                links = hdf5.link_properties()
-                h5py.h5g.create(made.id, name.encode(), lcpl=links, gcpl=properties)
+                is_large = hdf5_attributes.are_large(attributes)
+                hdf5_attributes.make_group(made, name, is_large)
                 hdf5_attributes.write_of_json(f"{self.source}/{name}", made[name], attributes)
             dimensions = {}
             for name, output in outputs.items():
@@ -320,16 +317,13 @@ class ZarrToHdf5(WholeZarr):
                 found = self.strings_of(name)
                 strings.to_hdf5(found, made, name, options)
                 dimensions[name] = hdf5_attributes.dimension_names(found.kept)
-            self._name_dimensions(made, dimensions)
+            for name in hdf5_attributes.name_dimensions(made, dimensions):
+                log.warning(
+                    "%s/%s: its dimensions %s get labels, which xarray does not read: another "
+                    "array of the group has one with another length, or another object has that "
+                    "name", self.source, name, dimensions[name],
+                )  # fmt: skip
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
         hdf5.create_file(place, fill, needed_bytes, hdf5_attributes.are_large(self.attributes))
         return {}
-
-    def _name_dimensions(self, made: Any, dimensions: dict[str, list[str | None]]) -> None:
-        for name in hdf5_attributes.name_dimensions(made, dimensions):
-            log.warning(
-                "%s/%s: its dimensions %s get labels, which xarray does not read: another array "
-                "of the group has one with another length, or another object has that name",
-                self.source, name, dimensions[name],
-            )  # fmt: skip

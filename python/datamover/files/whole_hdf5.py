@@ -342,5 +342,4 @@ def _make_group(made: Any, name: str, group: Any) -> None:
     properties = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
     properties.set_link_creation_order(said.get_link_creation_order())
     properties.set_attr_creation_order(said.get_attr_creation_order())
-    hdf5_attributes.give_room(properties, hdf5_attributes.has_room(group))
-    h5py.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
+    hdf5_attributes.make_group(made, name, hdf5_attributes.has_room(group), properties)

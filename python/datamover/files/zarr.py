@@ -46,8 +46,11 @@ def recognizes(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, name)) for name in METADATA)
 
 
-def open_reader(path: str, options: MoveOptions) -> ZarrArray:
-    """Open an array; raise for groups and anything else."""
+def open_reader(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Open an array for reading; the library's threads read its chunks if it is plain.
+
+    Raises for groups and anything else.
+    """
     zarr = zarr_python()
     at_address = addresses.is_address(path)
     if not at_address and not os.path.isdir(path):
@@ -65,7 +68,8 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
     with addresses.failing(f"{path} is not a readable Zarr array"):
-        return ZarrArray(found, path, found.dtype, traits_of(found, path))
+        array = ZarrArray(found, path, found.dtype, traits_of(found, path))
+    return array if at_address else direct_zarr.opened(path, array.spec.kept) or array
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:
@@ -128,12 +132,4 @@ def reopened(path: str, dtype: np.dtype) -> ZarrArray | direct_zarr.OrdinaryArra
     return ZarrArray(array, path, dtype)
 
 
-def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Open an array for reading; the library's threads read its chunks if it is plain."""
-    found = open_reader(path, options)
-    if addresses.is_address(path):
-        return found
-    return direct_zarr.opened(path, found.spec.kept) or found
-
-
-register(Format("zarr", (".zarr",), recognizes, open_source, ZarrOutput, is_directory=True))
+register(Format("zarr", (".zarr",), recognizes, open_reader, ZarrOutput, is_directory=True))

@@ -256,7 +256,7 @@ def _of_v2(array: Any) -> ZarrTraits:
         # Missing chunks are read as zeros if v2 has no fill value.
         others={
             "attributes": attributes_of_v2(attributes, fill, named, array.dtype),
-            "fill_value": _zero(array.dtype) if fill is None else fill,
+            "fill_value": np.zeros((), array.dtype)[()] if fill is None else fill,
         },
         of_format_2={
             "attributes": attributes,
@@ -266,10 +266,6 @@ def _of_v2(array: Any) -> ZarrTraits:
         },
         only_in_format_2=tuple(one.get_config()["id"] for one in array.filters or ()),
     )
-
-
-def _zero(dtype: np.dtype) -> Any:
-    return np.zeros((), dtype)[()]
 
 
 def _compressors_of_v2(array: Any) -> Any:
