@@ -6,7 +6,6 @@ A `Variable` is the array of a time series.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -110,11 +109,6 @@ class Variable:
         if len(wanted) != dims or min(wanted, default=1) < 1:
             raise InvalidArgument(f"chunks of {name!r} are {chunks!r}: {dims} extents are needed")
         self.chunks = tuple(wanted)
-
-    def create(self, path: str) -> None:
-        """Create the array in a group, without a step."""
-        place = os.path.join(path, self.name)
-        create(place, self.item.shape, self.item.dtype, self.names, self.chunks)
 
     def check(self, group: Any, rechunk: bool) -> None:
         """Compare with the array in the file, whose chunks are used with `rechunk`."""
