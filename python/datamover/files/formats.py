@@ -201,6 +201,7 @@ class Reader(Protocol):
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
+        raise NotImplementedError
 
     def check_unchanged(self) -> None:
         """Raise if the input has changed since it was opened, if that can be detected."""
