@@ -34,8 +34,7 @@ class _H5py:
             import h5py
         except ImportError as e:
             raise Unsupported("HDF5 needs h5py (pip install 'datamover[files]')") from e
-        found = self.__dict__[name] = getattr(h5py, name)
-        return found
+        return getattr(h5py, name)
 
 
 h5py: Any = _H5py()
