@@ -103,11 +103,20 @@ def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
 
 
 def _kind(source: str, to: str | None, said: str | None) -> type[Way] | None:
+    """Return the way of a Zarr group or an HDF5 file to a format; None for a single array."""
     if to not in ("zarr", "hdf5"):
         return None
-    if _is_whole(source, "zarr", said):
-        return ZarrToZarr if to == "zarr" else ZarrToHdf5
-    if _is_whole(source, "hdf5", said):
+    at_address, hdf5 = addresses.is_address(source), formats.named("hdf5")
+    if at_address:
+        name = formats.of_input(source, MoveOptions(input_format=said)).name
+    else:
+        name = said or ("hdf5" if hdf5.recognizes(source) else "zarr")
+    if name == "zarr":
+        # At a path, opening it as an array raises the error.
+        with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
+            if zarr_group.is_group(source):
+                return ZarrToZarr if to == "zarr" else ZarrToHdf5
+    elif name == "hdf5" and (at_address or not said or hdf5.recognizes(source)):
         from datamover.files.whole_hdf5 import Hdf5ToHdf5, Hdf5ToZarr
 
         return Hdf5ToZarr if to == "zarr" else Hdf5ToHdf5
@@ -140,21 +149,6 @@ def _format_by_name(output: str) -> str | None:
         return by_name.name
     is_at_address = addresses.is_address(output)  # there it is Zarr without an extension
     return "zarr" if is_at_address and not formats.is_in_zarr(output) else None
-
-
-def _is_whole(source: str, name: str, said: str | None) -> bool:
-    """Return whether an input is a Zarr group or an HDF5 file, by the name of its format."""
-    at_address = addresses.is_address(source)
-    if said not in (None, name):
-        return False
-    if at_address and formats.of_input(source, MoveOptions(input_format=said)).name != name:
-        return False
-    if name == "hdf5":
-        return at_address or formats.named(name).recognizes(source)
-    # At a path, opening it as an array raises the error.
-    with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
-        return zarr_group.is_group(source)
-    return False
 
 
 def output_place(source: str, output: str, options: MoveOptions, comm: MPI.Comm | None) -> Any:
