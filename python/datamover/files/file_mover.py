@@ -177,8 +177,7 @@ class FileMover(Mover):
         self._moves.bind()
 
     def _transfer(self, k: int, writes: bool) -> None:
-        parts = self._file._parts
-        (parts.write if writes else parts.read)(self._moves.parts(k))
+        self._file._parts.transfer(self._moves.parts(k), writes)
         nbytes = sum(part.nbytes for _, _, part in self._moves.parts(k))
         self._bytes["written_bytes" if writes else "read_bytes"] += nbytes
 

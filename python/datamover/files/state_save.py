@@ -136,7 +136,7 @@ class Save(Work):
         """
         try:
             for moves in self._captured:
-                self.files.write(moves.parts(0))
+                self.files.transfer(moves.parts(0), to_file=True)
             self._place.sync()
         finally:
             self.let_go()
