@@ -121,13 +121,7 @@ def most_of(options: MoveOptions) -> tuple[int | None, ...] | None:
 
 
 def is_chunked(spec: ArraySpec, options: MoveOptions) -> bool:
-    """Return whether chunks are requested. Empty arrays have none."""
-    said = options.chunks is not None or options.compressor is not None
-    return said and bool(spec.shape) and spec.nbytes > 0
-
-
-def check_output(spec: ArraySpec, options: MoveOptions) -> None:
-    """Check the compressor, and that the array can have chunks.
+    """Return whether chunks are requested, after a check of the options. Empty arrays have none.
 
     Raises
     ------
@@ -137,8 +131,10 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> None:
         raise InvalidArgument(
             f"unknown compressor {options.compressor!r} of HDF5; there are {', '.join(COMPRESSORS)}"
         )
-    if not spec.shape and (options.chunks is not None or options.compressor is not None):
+    said = options.chunks is not None or options.compressor is not None
+    if not spec.shape and said:
         raise InvalidArgument("an array of one element has no chunks in HDF5")
+    return said and spec.nbytes > 0
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:

@@ -160,13 +160,12 @@ class Hdf5Output(Output):
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         check_flat_dtype(spec.dtype, "the output")
         hdf5_types.kind_of(spec)
-        hdf5_chunks.check_output(spec, options)
+        self._is_chunked = hdf5_chunks.is_chunked(spec, options)
         super().__init__(dataclasses.replace(spec, order="C"), options)
         name = options.output_member or options.member
         if name is None:
             raise InvalidArgument("name the dataset of the output, as out.h5:/NAME")
         self._name, self._options = name, options
-        self._is_chunked = hdf5_chunks.is_chunked(spec, options)
         if self._is_chunked:
             self.shown = hdf5_chunks.ChunkedOutput("", "", self.spec, options)
 
