@@ -16,7 +16,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -185,7 +185,7 @@ def verified(options: MoveOptions) -> MoveOptions:
     return dataclasses.replace(options, **sizes, **flags)
 
 
-class Reader(Protocol):
+class Reader:
     """An open input or output. Every process has its own. Elements are handled as opaque bytes.
 
     An output has `write(lo, array)`, which writes an array to the elements from index `lo` on.
