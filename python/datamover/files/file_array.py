@@ -230,8 +230,7 @@ class FileArray(Unfinished):
         self.path, self.ranks, self.max_bytes = path, ranks, max_bytes
         self._wanted, self._options = dtype, options
         self._file: Any = None
-        self._readers: weakref.WeakSet[Any] = weakref.WeakSet()  # movers in flight
-        self._writers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._movers: weakref.WeakSet[Any] = weakref.WeakSet()  # in flight
         self._is_damaged = False
 
     def _open(self, address: int) -> None:
@@ -335,7 +334,7 @@ class FileArray(Unfinished):
             raise InvalidState(f"{self.path} has been closed")
         return self._file
 
-    def _begin_round(self, mover: Any, writes: bool) -> None:
+    def _begin_round(self, mover: Any) -> None:
         """Register a mover that starts. Local.
 
         Raises
@@ -345,22 +344,21 @@ class FileArray(Unfinished):
             both would read, change and write the same pieces of the file.
         """
         self._open_file  # noqa: B018  (raises where it has been closed)
-        if self._writers or (writes and self._readers):
+        if any(mover._to_file or other._to_file for other in self._movers):
             raise InvalidState(
                 f"another mover of {self.path} is in flight: while one writes a file, no other "
                 "reads or writes it"
             )
-        (self._writers if writes else self._readers).add(mover)
+        self._movers.add(mover)
 
     def _end_round(self, mover: Any, failed: bool) -> None:
         """Register the end of a round. Local."""
-        self._is_damaged |= failed and mover in self._writers
-        self._writers.discard(mover)
-        self._readers.discard(mover)
+        self._is_damaged |= failed and mover._to_file
+        self._movers.discard(mover)
 
     def _give_up(self) -> bool:
         """Give up movers in flight, notifying all processes; return whether there were any."""
-        in_flight = [*self._writers, *self._readers]
+        in_flight = [*self._movers]
         for mover in in_flight:
             mover.give_up()
         return bool(in_flight)

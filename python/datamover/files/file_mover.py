@@ -232,7 +232,7 @@ class FileMover(Mover):
         if self._flags is None:
             raise InvalidState("the mover is closed")
         with uninterrupted():  # otherwise the file would wait forever for the end of the round
-            self._file._begin_round(self, self._to_file)
+            self._file._begin_round(self)
             self._round = self._steps_of_round()
         if self._steps:
             self._advance()

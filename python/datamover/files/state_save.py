@@ -42,7 +42,6 @@ class Save(Work):
     def __init__(self, comm: MPI.Comm, address: int, output: str, state: State):
         super().__init__(comm, address, to_file=True)
         self.output, self.state, self.items = output, state, state.items
-        self.temporary = ""
         self.target: Any = None
         self._place: Any = None
         self._captured: list[StagedMoves] = []
@@ -82,14 +81,13 @@ class Save(Work):
 
     def open(self, name: str) -> Any:
         """Open an array for writing."""
-        return self.target.open(self.temporary, name)
+        return self.target.open(self._place.path, name)
 
     def run(self) -> Saving | None:
         """Create the output, or capture the arrays and continue in a thread. Collective."""
         replaces = (self.overwrite, self.overwrite)
         token = placing.token(self.address)
         self._place = address_place.place_of(None, self.output, token, *replaces)
-        self.temporary = self._place.path
         try:
             placing.begin(self.comm, self._place, self.target.is_directory, self.target.create)
             dtypes = {name: spec.dtype for name, spec in self.target.specs.items()}
