@@ -35,7 +35,7 @@ from datamover.files import (
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
 from datamover.files.state_dimensions import checked_names
-from datamover.files.zarr_array import bound, created, opened
+from datamover.files.zarr_array import bound, created, opened, writing
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -394,7 +394,7 @@ def to_zarr(source: Strings, path: str, options: MoveOptions) -> Mapping[str, by
         late = zarr_group.write_objects(path, objects)
         made = bound(array, path)
         for box, strings in source.boxes(options):
-            with _writing(made, path):
+            with writing(made, path):
                 made[box] = strings
             if options.check:
                 source.check(strings, made[box])
@@ -435,20 +435,6 @@ def _boxes(shape: Shape, unit: Shape) -> Iterator[Box]:
 def _bytes_of(strings: np.ndarray) -> int:
     """Return the bytes of strings in memory."""
     return sum(map(sys.getsizeof, strings.flat))
-
-
-@contextlib.contextmanager
-def _writing(made: Any, path: str) -> Iterator[None]:
-    """After a failure, let nothing be written later; convert errors at an address."""
-    try:
-        yield
-    except BaseException as e:
-        if not addresses.is_address(path):
-            raise
-        first = made.store.abandon(e)  # objects that it writes later would stay
-        if isinstance(e, Exception) and isinstance(first, Exception):
-            raise IoFailed(f"{path} cannot be written: {addresses.words_of(first)}") from first
-        raise
 
 
 def _differs(where: str) -> IoFailed:

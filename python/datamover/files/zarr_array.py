@@ -161,6 +161,23 @@ def bound(array: Any, place: str) -> Any:
     return rebound(array, store_path=StorePath(abandonable_store(place)))
 
 
+@contextlib.contextmanager
+def writing(array: Any, path: str, needed_bytes: int | None = None) -> Iterator[None]:
+    """After a failure, let nothing be written later, since it would stay; convert its error.
+
+    A full disk is named if `needed_bytes` are given, and any error at an address.
+    """
+    try:
+        yield
+    except BaseException as e:
+        first = array.store.abandon(e)
+        if needed_bytes is not None:
+            raise_no_space(first, path, needed_bytes, ENCODED)
+        if isinstance(first, Exception) and addresses.is_address(path):
+            raise IoFailed(f"{path} cannot be written: {addresses.words_of(first)}") from first
+        raise
+
+
 class ZarrArray(Reader):
     """One process's view of an array in a Zarr store; boxes are whole chunks (or shards).
 
@@ -247,18 +264,11 @@ class ZarrArray(Reader):
         elements = array.view(self.spec.dtype)
         if elements.dtype.names:  # zarr stores their bytes as in memory
             elements = elements.astype(self._array.dtype)
-        try:
+        with writing(self._array, self._path, self.spec.nbytes):
             target = self._array
             if target.fill_value is None or _hides_bytes(elements, target.fill_value):
                 target = rebound(target, config={"write_empty_chunks": True})
             target[_box(lo, array)] = elements
-        except BaseException as e:
-            first = self._array.store.abandon(e)
-            raise_no_space(first, self._path, self.spec.nbytes, ENCODED)
-            if isinstance(first, Exception) and addresses.is_address(self._path):
-                words = addresses.words_of(first)
-                raise IoFailed(f"{self._path} cannot be written: {words}") from first
-            raise
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
