@@ -207,27 +207,21 @@ def check_place(
         raise IoFailed(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoFailed(f"{output} is a directory but not a Zarr store: it is not replaced")
-    if not overwrite_group:
-        there = _datasets_in(output, overwrite_group)
-        if len(there) > 1:
-            raise IoFailed(
-                f"{output} is an HDF5 file of several datasets: {_how_to_replace(overwrite_group)}"
-            )
-        if member and there and there != [member]:
-            raise IoFailed(
-                f"{output} holds the dataset {there[0]!r}, not {member!r}: "
-                f"{_how_to_replace(overwrite_group)}"
-            )
-    if os.path.isdir(output) and not overwrite_group and not zarr_group.is_surely_array(output):
-        raise IoFailed(
-            f"{output} is a Zarr group, perhaps with many arrays: "
-            f"{_how_to_replace(overwrite_group)}"
-        )
+    if overwrite_group:
+        return
+    how = _how_to_replace(overwrite_group)
+    there = _datasets_in(output, how)
+    if len(there) > 1:
+        raise IoFailed(f"{output} is an HDF5 file of several datasets: {how}")
+    if member and there and there != [member]:
+        raise IoFailed(f"{output} holds the dataset {there[0]!r}, not {member!r}: {how}")
+    if os.path.isdir(output) and not zarr_group.is_surely_array(output):
+        raise IoFailed(f"{output} is a Zarr group, perhaps with many arrays: {how}")
 
 
 def _refuse_further_dataset(output: str, member: str | None) -> None:
     """Raise without the advice to replace a file, if its other datasets would be lost."""
-    there = [] if member is None else _datasets_in(output, overwrite_group=False)
+    there = [] if member is None else _datasets_in(output, _how_to_replace(False))
     if there and member not in there:
         raise IoFailed(
             f"{output} exists, with the dataset {there[0]!r}"
@@ -236,7 +230,7 @@ def _refuse_further_dataset(output: str, member: str | None) -> None:
         )
 
 
-def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
+def _datasets_in(output: str, how_to_replace: str) -> list[str]:
     """Return the names of the datasets in an existing HDF5 file; none for another file.
 
     A file with the extension of HDF5 counts as another file only if it is empty.
@@ -255,7 +249,7 @@ def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
     except (IoFailed, Unsupported, OSError) as e:
         raise IoFailed(
             f"{e}; the datasets in it would be lost: close it in the program that has it open; "
-            f"otherwise {_how_to_replace(overwrite_group)}"
+            f"otherwise {how_to_replace}"
         ) from e
     return []
 
