@@ -36,10 +36,6 @@ AT_ONCE = 32
 log = logging.getLogger("datamover")
 
 
-async def _keys(store: Any) -> list[str]:
-    return [key async for key in store.list()]
-
-
 async def _remove(store: Any, keys: list[str]) -> None:
     """Remove objects, first the metadata that make it an array or group."""
     import asyncio
@@ -64,11 +60,6 @@ def _owner(path: str) -> str | None:
         return None
 
 
-def _keys_at(path: str) -> list[str]:
-    with failing(f"{path} cannot be looked at"):
-        return done(_keys(store_at(path, read_only=True)))
-
-
 def _remove_at(path: str, keys: list[str], what: str) -> None:
     with failing(f"{path}: {what} cannot be removed"):
         done(_remove(store_at(path, read_only=False), keys))
@@ -90,7 +81,7 @@ def clean_up(path: str, token: str) -> bool:
     IoFailed
         The server does not answer, or cannot remove objects.
     """
-    keys = _keys_at(path)
+    keys = addresses.listed(path, deeply=True)
     is_whole = any(key in METADATA for key in keys)
     if MARKER not in keys or _owner(path) != token:
         return is_whole
@@ -157,7 +148,7 @@ class AddressPlace:
                 f"input {self._source} and output {self.path} are the same, or one is inside "
                 "the other"
             )
-        self._replaced = _keys_at(self.path)
+        self._replaced = addresses.listed(self.path, deeply=True)
         if self._replaced:
             self._check_replaced(self._replaced)
 
@@ -219,7 +210,7 @@ class AddressPlace:
         self._is_claimed = False
         try:
             self._check_is_ours()
-            left = [key for key in _keys_at(self.path) if key != MARKER]
+            left = [key for key in addresses.listed(self.path, deeply=True) if key != MARKER]
         except IoFailed as e:
             log.warning("%s", e)
             return

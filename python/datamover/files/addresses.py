@@ -224,8 +224,8 @@ def get(address: str, key: str) -> bytes | None:
     return None if found is None else found.to_bytes()
 
 
-def listed(address: str) -> list[str]:
-    """Return the names of the objects and directories directly at an address.
+def listed(address: str, deeply: bool = False) -> list[str]:
+    """Return the names of the objects and directories directly at an address, or all objects.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def listed(address: str) -> list[str]:
     """
 
     async def names(store: Any) -> list[str]:
-        return [name async for name in store.list_dir("")]
+        return [name async for name in (store.list() if deeply else store.list_dir(""))]
 
     with failing(f"{address} cannot be looked at"):
         return sorted(done(names(store_at(address, read_only=True))))
