@@ -328,7 +328,13 @@ class Job:
                 if self.rank == 0:
                     self.between.claim(True)
             with together(self.comm):
-                self._hold_directory()
+                try:
+                    self.between.hold()
+                except FileNotFoundError as e:
+                    raise IoFailed(
+                        f"{self.temporary} is another directory on another process; "
+                        f"{formats.option('temporary')} must name one that all processes share"
+                    ) from e
 
     def _gather(self) -> None:
         """Write the chunks of all processes to the output. Collective."""
@@ -337,15 +343,6 @@ class Job:
         with together(self.comm), self._timed("write"):
             if self.rank == 0:
                 self.writer.gather()
-
-    def _hold_directory(self) -> None:
-        try:
-            self.between.hold()
-        except FileNotFoundError as e:
-            raise IoFailed(
-                f"{self.temporary} is another directory on another process; "
-                f"{formats.option('temporary')} must name one that all processes share"
-            ) from e
 
     def _run(self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress) -> None:
         """Do this process's steps of a pass. Collective."""

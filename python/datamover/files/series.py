@@ -207,7 +207,9 @@ class Series(Unfinished):
             for variable in self._variables:
                 variable.check(group, rechunk)
             self.steps = group[self._variables[0].name].shape[0]
-            self._coordinates = self._coordinates_in(group) if self.steps else None
+            along = (self._along,)  # of arrays that have a number for each step
+            named = {n: a for n, a in group.arrays() if a.metadata.dimension_names == along}
+            self._coordinates = {n: str(a.dtype) for n, a in named.items()} if self.steps else None
         self._work = Work(self._comm, self._address, to_file=True)
         self._work.items, self._work.ranks = self._items, tuple(range(self._comm.size))
         self._work.max_bytes = MOST_BYTES
@@ -250,14 +252,6 @@ class Series(Unfinished):
     def _next_step(self, name: str) -> StepWriter:
         """Open the next step of an array."""
         return StepWriter(os.path.join(self.path, name), self.steps)
-
-    def _coordinates_in(self, group: Any) -> dict[str, str]:
-        """Return the dtypes of the arrays that have a number for each step, by name."""
-        return {
-            name: str(array.dtype)
-            for name, array in group.arrays()
-            if array.metadata.dimension_names == (self._along,)
-        }
 
     def _cut_back(self, rechunk: bool) -> None:
         """Keep the steps that are complete in all arrays. By the first process."""

@@ -268,7 +268,7 @@ class ZarrArray(Reader):
             target = self._array
             if target.fill_value is None or _hides_bytes(elements, target.fill_value):
                 target = rebound(target, config={"write_empty_chunks": True})
-            target[_box(lo, array)] = elements
+            target[tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))] = elements
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
@@ -286,7 +286,3 @@ def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
     opaque = np.dtype((np.void, dtype.itemsize))
     same = elements.view(opaque) == np.frombuffer(fill.tobytes(), opaque)[0]
     return bool(np.any(equal & ~same))
-
-
-def _box(lo: Shape, array: np.ndarray) -> tuple[slice, ...]:
-    return tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))
