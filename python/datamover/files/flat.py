@@ -14,7 +14,7 @@ from datamover.files import write_back
 from datamover.files.addresses import AddressBytes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
-from datamover.files.space import check_room, naming_no_space
+from datamover.files.space import check_room, naming_no_space, opened
 
 #: Runs with smaller gaps are read together with the gaps, which costs as much as a call, or as a
 #: request to a server.
@@ -225,14 +225,10 @@ def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
     IoFailed
         There is not enough space.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        with naming_no_space(path, needed_bytes or nbytes):
-            if nbytes > 0:
-                check_room(fd, nbytes)
-                os.posix_fallocate(fd, 0, nbytes)
-    finally:
-        os.close(fd)
+    with naming_no_space(path, needed_bytes or nbytes), opened(path, os.O_RDWR | os.O_CREAT) as fd:
+        if nbytes > 0:
+            check_room(fd, nbytes)
+            os.posix_fallocate(fd, 0, nbytes)
 
 
 def check_flat_dtype(dtype: np.dtype, where: str) -> None:

@@ -157,11 +157,8 @@ class Job:
         if addresses.is_address(self.path):  # it has no metadata yet
             sums.verify(self.writer, self._output_name, self.threads)
             return
-        reader = self.format.open_reader(self.path, options)
-        try:
+        with contextlib.closing(self.format.open_reader(self.path, options)) as reader:
             sums.verify(reader, self._output_name, self.threads)
-        finally:
-            reader.close()
 
     def close(self) -> None:
         """Release everything. Local, any number of times."""

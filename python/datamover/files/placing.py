@@ -28,6 +28,7 @@ from datamover.files import (
     zarr_group,
 )  # fmt: skip
 from datamover.files.agreement import together
+from datamover.files.space import opened
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
 
@@ -345,11 +346,8 @@ def rename_with(source: str, destination: str, flags: int) -> bool:
 def _sync_directory(directory: str) -> None:
     """Sync names to the disk. The output is in place already, so a failure is only logged."""
     try:
-        fd = os.open(directory, os.O_RDONLY)
-        try:
+        with opened(directory) as fd:
             os.fsync(fd)
-        finally:
-            os.close(fd)
     except OSError as e:
         log.warning("%s could not be synced to the disk: %s", directory, e.strerror)
 

@@ -19,6 +19,16 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ENCODED = " (the array before compression)"
 
 
+@contextlib.contextmanager
+def opened(path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Yield the descriptor of a file or directory, open in a block."""
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def is_no_space(error: OSError) -> bool:
     """Return whether a disk is full, a quota used up, or a file above its size limit."""
     return error.errno in NO_SPACE
@@ -47,11 +57,8 @@ def check_room_to_grow(path: str, nbytes: int) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit != resource.RLIM_INFINITY and nbytes > limit:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened(path) as fd:
         check_room(fd, nbytes)
-    finally:
-        os.close(fd)
 
 
 def free_bytes(directory: str) -> int:
