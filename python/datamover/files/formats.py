@@ -31,6 +31,9 @@ NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 MOST_JSON_BYTES = 1 << 12
 
 Shape = tuple[int, ...]
+#: Metadata that is written at an address after everything else, by the names of objects; the last
+#: one makes the output visible.
+Late = Mapping[str, bytes]
 Order = Literal["C", "F"]
 
 
@@ -244,12 +247,8 @@ class Output:
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         self.spec = spec
 
-    def create(self, path: str) -> Mapping[str, bytes]:
-        """Create everything except the elements, and reserve the space if possible.
-
-        Returns the metadata that is written at an address after everything else, by the names of
-        objects; the last one makes the array visible.
-        """
+    def create(self, path: str) -> Late:
+        """Create everything except the elements, and reserve the space if possible."""
         raise NotImplementedError
 
     def open(self, path: str) -> Any:

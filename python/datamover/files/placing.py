@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover import lifeline
@@ -28,6 +28,7 @@ from datamover.files import (
     zarr_group,
 )  # fmt: skip
 from datamover.files.agreement import together
+from datamover.files.formats import Late
 from datamover.files.space import opened
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
@@ -96,7 +97,7 @@ class LocalPlace:
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
-        self.late: Mapping[str, bytes] = {}  # metadata of an output at an address
+        self.late: Late = {}  # metadata of an output at an address
 
     def check(self) -> None:
         """Check, before anything is written, that the output can be created.
@@ -148,7 +149,7 @@ def begin(
     comm: MPI.Comm | None,
     place: Any,
     is_directory: bool,
-    create: Callable[[str], Mapping[str, bytes]],
+    create: Callable[[str], Late],
 ) -> None:
     """Make an unfinished output, by `create` on one process, and hold it on all. Collective.
 

@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -33,7 +32,7 @@ from datamover.files import (
 )
 from datamover.files.addresses import AddressBytes
 from datamover.files.chunk_boxes import nearly_cubic
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
 from datamover.files.names import HDF5_SUFFIXES, can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, naming_no_space
@@ -91,7 +90,7 @@ class _Target:
                 raise type(e)(f"{name!r}: {e}") from e
         self.specs = {name: output.spec for name, output in self._outputs.items()}
 
-    def create(self, path: str) -> Mapping[str, bytes]:
+    def create(self, path: str) -> Late:
         """Create everything except the elements of distributed arrays; see `formats.Output`."""
         late = self._make(path)
         for name, array in self._state.arrays.items():
@@ -100,7 +99,7 @@ class _Target:
                     file.write((0,) * array.ndim, np.asarray(array, order="C"))
         return late
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         """Create everything except elements."""
         raise NotImplementedError
 
@@ -126,7 +125,7 @@ class ZarrTarget(_Target):
         options = dataclasses.replace(options, zarr_format=self._zarr_format)
         super().__init__(path, _of_json(state), options)
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
         members = {name: output.create for name, output in self._outputs.items()}
@@ -135,7 +134,7 @@ class ZarrTarget(_Target):
                 path, self._state.values, empty, self._zarr_format, members
             )
 
-    def create(self, path: str) -> Mapping[str, bytes]:
+    def create(self, path: str) -> Late:
         """Create everything except the elements of distributed arrays; see `formats.Output`."""
         late = super().create(path)
         if not addresses.is_address(path):
@@ -163,7 +162,7 @@ class Hdf5Target(_Target):
 
     _format = "hdf5"
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         def fill(file: Any) -> None:
             for name, value in self._state.values.items():
                 try:
@@ -192,7 +191,7 @@ class NpyTarget(_Target):
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
         super().__init__(path, state, options)
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         (output,) = self._outputs.values()
         return output.create(path)
 

@@ -15,7 +15,7 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from datamover.files import (
     zarr_group,
     zarr_output,
 )
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
 from datamover.files.state_dimensions import checked_names
 from datamover.files.zarr_array import bound, created, opened, writing
@@ -387,7 +387,7 @@ def tell_not_in_json(source: Strings) -> None:
         hdf5_attributes.tell_not_in_json(source.where, names)
 
 
-def to_zarr(source: Strings, path: str, options: MoveOptions) -> Mapping[str, bytes]:
+def to_zarr(source: Strings, path: str, options: MoveOptions) -> Late:
     """Write strings as a Zarr array with their properties; return what `formats.Output` does."""
     with warnings.catch_warnings(action="ignore"):  # about a type that is not part of Zarr v3 yet
         array, objects = created(functools.partial(_create, source.shape, source.kept, options))

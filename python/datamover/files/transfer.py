@@ -11,7 +11,7 @@ import dataclasses
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -24,7 +24,7 @@ from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
 from datamover.files import formats, hdf5_types, hierarchy, move_words, placing
 from datamover.files.agreement import together
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.formats import ArraySpec, Late, MoveOptions
 from datamover.files.move_job import PHASES, Job, Progress, prepare, threads_of
 from datamover.files.move_job import free_bytes as free_bytes_of
 from datamover.files.whole import Way
@@ -232,7 +232,7 @@ def _make(
     """Fill `jobs`, and create the output without elements. Collective."""
     threads, free_bytes = threads_of(comm), free_bytes_of(comm, place.path, options)
 
-    def create(path: str) -> Mapping[str, bytes]:
+    def create(path: str) -> Late:
         outputs = {name: job.output for name, job in jobs.items()}
         for made in outputs.values():
             hdf5_types.tell_of_change(made.spec)

@@ -12,14 +12,14 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, hdf5, hdf5_attributes, strings, zarr_group
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, Shape
 from datamover.files.names import can_be_in_zarr, is_utf8
 from datamover.files.strings import Strings
 
@@ -78,13 +78,8 @@ class Way:
         """Return input, output (inside the whole one) and options of one array."""
         raise NotImplementedError
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
-        """Create everything except the elements of `arrays`; log what is left out.
-
-        Returns objects by name that must be written at an address after everything else.
-        """
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
+        """Create everything except the elements of `arrays`; log what is left out."""
         raise NotImplementedError
 
     def files_of_copied(self, name: str, options: MoveOptions) -> int:
@@ -145,9 +140,7 @@ class OneArray(Way):
         """Return the number of files in Zarr."""
         return strings.files_in_zarr(self._strings, options)
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create the array without elements, or copy the strings."""
         if self._strings is None:
             return outputs[""].create(place)
@@ -196,12 +189,10 @@ class ToZarr(Way):
         """Return the number of files of one of `copied`; while it is open."""
         return strings.files_in_zarr(self.strings_of(name), options)
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create groups with their attributes, and arrays without elements; copy strings."""
         groups = {name: self.attributes_of(name) for name in self.groups}
-        members: dict[str, Callable[[str], Mapping[str, bytes]]] = {
+        members: dict[str, Callable[[str], Late]] = {
             name: functools.partial(strings.to_zarr, self.strings_of(name), options=options)
             for name in self.copied
         }
@@ -296,9 +287,7 @@ class ZarrToHdf5(WholeZarr):
         )  # fmt: skip
         return self.where(name), output, said
 
-    def make(
-        self, place: str, outputs: dict[str, Any], options: MoveOptions
-    ) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: dict[str, Any], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
 
         def fill(made: Any) -> None:

@@ -17,14 +17,14 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Unsupported
 from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_types, strings, zarr_output
-from datamover.files.formats import ArraySpec, MoveOptions, Output
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Output
 from datamover.files.hdf5_attributes import tell_not_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.hdf5_types import h5py
@@ -170,7 +170,7 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         dataset, where = self.tree.datasets[name], f"{self.source}:/{name}"
         return strings.of_hdf5(dataset, name, where, is_netcdf(self.file, dataset))
 
-    def make(self, place: str, outputs: Any, options: Any) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: Any, options: Any) -> Late:
         """Create everything except the elements; log what is left out."""
         self._tell_of_links()
         return super().make(place, outputs, options)
@@ -247,9 +247,7 @@ class Hdf5ToHdf5(WholeHdf5):
         growing = hdf5_chunks.GrowingOptions(**vars(said), most=dataset.maxshape)
         return self.source, output, growing
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
         self.tell_of_left_out()
         names = [n for n in self.tree.order if self.tree.same.get(n, n) not in self.left_out]

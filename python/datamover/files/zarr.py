@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from datamover.files import addresses, direct_zarr, hdf5_attributes, hdf5_types,
 from datamover.files.formats import (
     ArraySpec,
     Format,
+    Late,
     MoveOptions,
     Output,
     check_shape,
@@ -101,7 +101,7 @@ class ZarrOutput(Output):
         self._is_plain = found is not None and found.spec.dtype == spec.dtype
         self.shown = found if self._is_plain else ZarrArray(self._array, "", spec.dtype)
 
-    def create(self, path: str) -> Mapping[str, bytes]:
+    def create(self, path: str) -> Late:
         """Write the metadata, but no chunks. At an address, metadata are written last."""
         if (native := hdf5_types.native_of(self.spec)) is not None:
             hdf5_attributes.tell_of_json(native)
