@@ -134,13 +134,6 @@ class ZarrTarget(_Target):
                 path, self._state.values, empty, self._zarr_format, members
             )
 
-    def create(self, path: str) -> Late:
-        """Create everything except the elements of distributed arrays; see `formats.Output`."""
-        late = super().create(path)
-        if not addresses.is_address(path):
-            zarr_group.consolidate(path)
-        return late
-
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
         return super().open(f"{path}/{name}", name)

@@ -200,11 +200,6 @@ class ToZarr(Way):
         attributes = self.attributes_of("")
         return zarr_group.make_group(place, attributes, groups, options.zarr_format, members)
 
-    def complete(self, place: str) -> None:
-        """Consolidate the metadata, which at an address are not written yet."""
-        if not addresses.is_address(place):
-            zarr_group.consolidate(place)
-
 
 class WholeZarr(Way):
     """A group in a directory or at an address.

@@ -353,7 +353,7 @@ def make_group(
     zarr_format: Any,
     members: Mapping[str, Callable[[str], Mapping[str, bytes]]],
 ) -> Mapping[str, bytes]:
-    """Create a group, the groups in it and its arrays, without elements.
+    """Create a group, the groups in it and its arrays, without elements; consolidate its metadata.
 
     `groups` has attributes by name, and `members` what creates each array. At an address, no
     metadata is written. Returns what `formats.Output.create` does, with consolidated metadata.
@@ -367,6 +367,7 @@ def make_group(
     for name, create in members.items():
         late |= addresses.named_within(name, create(f"{place}/{name}"))
     if not addresses.is_address(place):
+        consolidate(place)
         return {}
     for name in reversed(of_groups):
         late |= addresses.named_within(name, of_groups[name])
