@@ -45,7 +45,7 @@ def recognizes(path: str) -> bool:
         return False
 
 
-def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
+def _header(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
     """Read the description of a file's array, and the offset of its elements.
 
     NumPy's own functions do not read headers of version 3, and create the dtype unchecked.
@@ -85,7 +85,7 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not an .npy file")
     with open(path, "rb") as file:
-        spec, offset = _header_of(file, path)
+        spec, offset = _header(file, path)
     _check(path, spec, offset, os.path.getsize(path))
     return FlatFile(path, spec, offset, writable=False)
 
@@ -94,7 +94,7 @@ def open_at_address(data: AddressBytes) -> FlatObject:
     """Open an .npy file that is an object at an address."""
     address = data.address
     begin = io.BytesIO(data.read(0, min(data.size, HEADER_BYTES)))
-    found = _header_of(begin, address)
+    found = _header(begin, address)
     _check(address, *found, data.size)
     return FlatObject(address, *found, data)
 
