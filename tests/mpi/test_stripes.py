@@ -73,7 +73,7 @@ def test_a_writer_per_stripe(comm, tmp_path_factory, monkeypatch, lustre, name, 
         asked.append(given)
         return stripes.file_ranks(given, word, nprocs)
 
-    monkeypatch.setattr("datamover.files.state_save.file_ranks", file_ranks)
+    monkeypatch.setattr("datamover.files.state.file_ranks", file_ranks)
     rows = dm.BlockCyclic((4 * comm.size, 3), "(block, *)", comm.size)
     u = dm.Array(rows, comm=comm)
     u.local[...] = comm.rank

@@ -21,7 +21,6 @@ from datamover.files.addresses import (
     SAME,
     done,
     failing,
-    put,
     put_all,
     scheme_of,
     store_at,
@@ -35,10 +34,6 @@ MARKER = ".datamover.partial"
 AT_ONCE = 32
 
 log = logging.getLogger("datamover")
-
-
-async def _keys(store: Any) -> list[str]:
-    return [key async for key in store.list()]
 
 
 async def _remove(store: Any, keys: list[str]) -> None:
@@ -65,11 +60,6 @@ def _owner(path: str) -> str | None:
         return None
 
 
-def _keys_at(path: str) -> list[str]:
-    with failing(f"{path} cannot be looked at"):
-        return done(_keys(store_at(path, read_only=True)))
-
-
 def _remove_at(path: str, keys: list[str], what: str) -> None:
     with failing(f"{path}: {what} cannot be removed"):
         done(_remove(store_at(path, read_only=False), keys))
@@ -91,7 +81,7 @@ def clean_up(path: str, token: str) -> bool:
     IoFailed
         The server does not answer, or cannot remove objects.
     """
-    keys = _keys_at(path)
+    keys = addresses.listed(path, deeply=True)
     is_whole = any(key in METADATA for key in keys)
     if MARKER not in keys or _owner(path) != token:
         return is_whole
@@ -101,18 +91,10 @@ def clean_up(path: str, token: str) -> bool:
     return is_whole
 
 
-def place_of(
-    source: str | None,
-    output: str,
-    token: str,
-    overwrite: bool,
-    overwrite_group: bool | None,
-    member: str | None = None,
-) -> AddressPlace | LocalPlace:
-    """Return the place of an output at an address or a path; see `LocalPlace`."""
-    if addresses.is_address(output):
-        return AddressPlace(source, output, token, overwrite, overwrite_group)
-    return LocalPlace(source, output, token, overwrite, overwrite_group, member)
+def place_of(source: str | None, output: str, token: str, *said: Any) -> AddressPlace | LocalPlace:
+    """Return the place of an output at an address or a path, by the parameters of `LocalPlace`."""
+    kind = AddressPlace if addresses.is_address(output) else LocalPlace
+    return kind(source, output, token, *said)
 
 
 class AddressPlace:
@@ -135,6 +117,7 @@ class AddressPlace:
         token: str,
         overwrite: bool,
         overwrite_group: bool | None,
+        member: str | None = None,  # HDF5 is not written at addresses
     ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group
@@ -165,7 +148,7 @@ class AddressPlace:
                 f"input {self._source} and output {self.path} are the same, or one is inside "
                 "the other"
             )
-        self._replaced = _keys_at(self.path)
+        self._replaced = addresses.listed(self.path, deeply=True)
         if self._replaced:
             self._check_replaced(self._replaced)
 
@@ -195,7 +178,7 @@ class AddressPlace:
         The old output cannot be kept until the new one is complete. If it cannot be removed, the
         marker stays, for the next program that replaces it.
         """
-        put(self.path, MARKER, dumps({"by": self._token}).encode())
+        put_all(self.path, {MARKER: dumps({"by": self._token}).encode()})
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
             zarr_group.remove_copies_around(self.path)
@@ -227,7 +210,7 @@ class AddressPlace:
         self._is_claimed = False
         try:
             self._check_is_ours()
-            left = [key for key in _keys_at(self.path) if key != MARKER]
+            left = [key for key in addresses.listed(self.path, deeply=True) if key != MARKER]
         except IoFailed as e:
             log.warning("%s", e)
             return

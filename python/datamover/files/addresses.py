@@ -63,6 +63,14 @@ def is_address(text: str) -> bool:
     return scheme_of(text) is not None
 
 
+def enclosing(path: str) -> Iterator[str]:
+    """Yield the directories, or addresses, around a path or an address, the innermost first."""
+    above = os.path.dirname(path)
+    while above and above != os.path.dirname(above):
+        yield above
+        above = os.path.dirname(above)
+
+
 def words_of(e: BaseException) -> str:
     """Return the first line of a library's message, which may be long; of XML, its message.
 
@@ -186,16 +194,6 @@ def done(coroutine: Any) -> Any:
     return sync(coroutine)
 
 
-def put(address: str, key: str, data: bytes) -> None:
-    """Write an object of a store.
-
-    Raises
-    ------
-    IoFailed
-    """
-    put_all(address, {key: data})
-
-
 def put_all(address: str, objects: Mapping[str, bytes]) -> None:
     """Write objects of a store, one after the other.
 
@@ -226,13 +224,8 @@ def get(address: str, key: str) -> bytes | None:
     return None if found is None else found.to_bytes()
 
 
-def is_refused(e: BaseException | None) -> bool:
-    """Return whether an error of the library means that the store denies access."""
-    return type(e).__name__ in ("PermissionError", "PermissionDeniedError", "UnauthenticatedError")
-
-
-def listed(address: str) -> list[str]:
-    """Return the names of the objects and directories directly at an address.
+def listed(address: str, deeply: bool = False) -> list[str]:
+    """Return the names of the objects and directories directly at an address, or all objects.
 
     Raises
     ------
@@ -241,7 +234,7 @@ def listed(address: str) -> list[str]:
     """
 
     async def names(store: Any) -> list[str]:
-        return [name async for name in store.list_dir("")]
+        return [name async for name in (store.list() if deeply else store.list_dir(""))]
 
     with failing(f"{address} cannot be looked at"):
         return sorted(done(names(store_at(address, read_only=True))))
@@ -404,22 +397,10 @@ class AddressFile(io.RawIOBase):
         self._data = data
         self._at = 0
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a byte."""
         begins = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._data.size}
         self._at = begins[whence] + offset
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position."""
         return self._at
 
     def readinto(self, out: Any) -> int:

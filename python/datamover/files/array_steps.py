@@ -22,7 +22,7 @@ import numpy as np
 
 from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
 from datamover.errors import NoMemory, OutOfRange, Unsupported
-from datamover.files.formats import Shape, option
+from datamover.files.formats import Shape, grid_of, num_boxes, option
 from datamover.layouts import FloorPlan, IndexList, Layout
 
 Box = tuple[Shape, Shape]
@@ -57,11 +57,6 @@ def range_boxes(grid: Shape, begin: int, end: int) -> list[Box]:
     return boxes + row(whole_end)
 
 
-def unit_grid(shape: Shape, unit: Shape) -> Shape:
-    """Return how many units there are along each dimension."""
-    return tuple(-(-n // u) for n, u in zip(shape, unit, strict=True))
-
-
 def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray, np.ndarray]:
     """Distribute an array to processes in equal shares of units that are adjacent in the file.
 
@@ -80,7 +75,7 @@ def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray
     if order == "F":
         regions, owners = deal(shape[::-1], unit[::-1], "C", nprocs)
         return np.ascontiguousarray(regions[:, :, ::-1]), owners
-    grid = unit_grid(shape, unit)
+    grid = grid_of(shape, unit)
     units = math.prod(grid)
     boxes: list[Any] = []
     ranks: list[int] = []
@@ -94,7 +89,7 @@ def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray
 
 def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
     """Return an upper bound of the elements that `deal` assigns to one process."""
-    units = math.prod(unit_grid(shape, unit))
+    units = num_boxes(shape, unit)
     clipped = math.prod(min(n, u) for n, u in zip(shape, unit, strict=True))
     return min(-(-units // nprocs) * clipped, math.prod(shape))
 
@@ -196,7 +191,7 @@ def steps_of(
         From or to the layout of the file.
     name : str
         Of the file, for errors.
-    file : Reader or Writer
+    file : Reader
         Has `spec`, `granule` and `unit`.
     to_file : bool
         Whether the file is the destination.

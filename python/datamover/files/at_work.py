@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import math
 import os
@@ -92,7 +93,7 @@ def do_all(tasks: Iterable[Any], work: Callable[[Any], None], threads: int) -> N
     >>> sorted(found)
     [0, 1, 4, 9, 16]
     """
-    _List(tasks, work).run_by(threads)
+    _List(functools.partial(work, task) for task in tasks).run_by(threads)
 
 
 class GivenUp(Exception):
@@ -100,9 +101,9 @@ class GivenUp(Exception):
 
 
 class Crew:
-    """Threads that take and do tasks until none is left or one has failed.
+    """Threads that take tasks and call them until none is left or one has failed.
 
-    Subclasses define `_take` and `_do`.
+    Subclasses define `_take`.
 
     Parameters
     ----------
@@ -119,11 +120,8 @@ class Crew:
         self._ended.acquire()
         self._failure: BaseException | None = None
 
-    def _take(self) -> Any:
+    def _take(self) -> Callable[[], None] | None:
         """Return the next task, or None when all are done. The caller holds `_changed`."""
-        raise NotImplementedError
-
-    def _do(self, task: Any) -> None:
         raise NotImplementedError
 
     def run_by(self, threads: int) -> None:
@@ -170,11 +168,11 @@ class Crew:
     def _work(self) -> None:
         try:
             while (task := self._next()) is not None:
-                self._do(task)
+                task()
         except BaseException as e:
             self._fail(e)
 
-    def _next(self) -> Any:
+    def _next(self) -> Callable[[], None] | None:
         with self._changed:
             task = None if self._failure is not None else self._take()
             if task is None:
@@ -192,16 +190,12 @@ class Crew:
 class _List(Crew):
     """Tasks that are known."""
 
-    def __init__(self, tasks: Iterable[Any], work: Callable[[Any], None]):
+    def __init__(self, tasks: Iterator[Callable[[], None]]):
         super().__init__()
-        self._todo = ((task,) for task in tasks)
-        self._do_one = work
+        self._todo = tasks
 
-    def _take(self) -> Any:
+    def _take(self) -> Callable[[], None] | None:
         return next(self._todo, None)
-
-    def _do(self, task: tuple[Any]) -> None:
-        self._do_one(*task)
 
 
 class Task:

@@ -316,39 +316,7 @@ def limited(reader: Any, region: _plan.Region | Bounds) -> Any:
     return kind(reader, lo, dataclasses.replace(reader.spec, shape=shape))
 
 
-class _Region(Reader):
-    """A region of the input `_reader`."""
-
-    _reader: Any
-
-    def check_unchanged(self) -> None:
-        """Call that of the input."""
-        self._reader.check_unchanged()
-
-    def close(self) -> None:
-        """Close the input."""
-        self._reader.close()
-
-    def reopen(self) -> None:
-        """Open the input again."""
-        self._reader.reopen()
-
-
-class _RegionOfChunks(_Region, ChunkedArray):
-    """A region that begins at the begin of a chunk."""
-
-    def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
-        self._reader = reader
-        self._first = tuple(a // g for a, g in zip(lo, reader.granule, strict=True))
-        self.spec, self.granule = spec, reader.granule
-        self.fill_bytes, self.is_encoded = reader.fill_bytes, reader.is_encoded
-
-    def read_chunk(self, cell: Shape) -> np.ndarray | None:
-        """Read and decode a whole chunk."""
-        return self._reader.read_chunk(tuple(map(sum, zip(cell, self._first, strict=True))))
-
-
-class _RegionOfAny(_Region):
+class _RegionOfAny(Reader):
     """A region of any input; chunks that meet several of its pieces are read for each of them."""
 
     def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
@@ -364,3 +332,28 @@ class _RegionOfAny(_Region):
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` of the region on."""
         self._reader.read(tuple(map(sum, zip(lo, self._lo, strict=True))), out)
+
+    def check_unchanged(self) -> None:
+        """Call that of the input."""
+        self._reader.check_unchanged()
+
+    def close(self) -> None:
+        """Close the input."""
+        self._reader.close()
+
+    def reopen(self) -> None:
+        """Open the input again."""
+        self._reader.reopen()
+
+
+class _RegionOfChunks(ChunkedArray, _RegionOfAny):
+    """A region that begins at the begin of a chunk."""
+
+    def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
+        super().__init__(reader, lo, spec)
+        self._first = tuple(a // g for a, g in zip(lo, reader.granule, strict=True))
+        self.fill_bytes, self.is_encoded = reader.fill_bytes, reader.is_encoded
+
+    def read_chunk(self, cell: Shape) -> np.ndarray | None:
+        """Read and decode a whole chunk."""
+        return self._reader.read_chunk(tuple(map(sum, zip(cell, self._first, strict=True))))

@@ -21,7 +21,7 @@ from functools import cache
 import numpy as np
 
 from datamover.errors import NoMemory
-from datamover.files.formats import Shape, option
+from datamover.files.formats import Shape, num_boxes, option
 
 #: Cost, in bytes, of reading or writing a piece of a flat file by a call of its own.
 RUN_COST_BYTES = 8 << 10
@@ -114,17 +114,17 @@ class ChunkPlan:
     @property
     def steps(self) -> int:
         """Number of steps: boxes of the output that are made one after the other."""
-        return math.prod(_counts(self.shape, self.box))
+        return num_boxes(self.shape, self.box)
 
     @property
     def source_chunks(self) -> int:
         """Number of chunks of the source."""
-        return math.prod(_counts(self.shape, self.source.chunk))
+        return num_boxes(self.shape, self.source.chunk)
 
     @property
     def chunks(self) -> int:
         """Number of chunks of the output."""
-        return math.prod(_counts(self.shape, self.output.chunk))
+        return num_boxes(self.shape, self.output.chunk)
 
     @property
     def reads(self) -> int:
@@ -180,10 +180,6 @@ def _product(ranges: list[range]) -> Iterator[Shape]:
     for first in ranges[0]:
         for rest in _product(ranges[1:]):
             yield (first, *rest)
-
-
-def _counts(shape: Shape, chunk: Shape) -> Shape:
-    return tuple(-(-n // c) for n, c in zip(shape, chunk, strict=True))
 
 
 def _thread_bytes(source: Side, output: Side) -> int:
@@ -331,13 +327,7 @@ def runs(box: Shape, shape: Shape, axes: Shape) -> int:
     >>> runs((4, 5, 6), (9, 5, 6), (0, 1, 2)), runs((4, 5, 6), (9, 5, 6), (2, 1, 0))
     (1, 30)
     """
-    pieces = 1
-    whole = True
-    for d in reversed(axes):
-        if not whole:
-            pieces *= min(box[d], shape[d])
-        whole = whole and box[d] >= shape[d]
-    return pieces
+    return int(_runs([np.array(float(extent)) for extent in box], shape, axes))
 
 
 def _costs(
@@ -372,7 +362,7 @@ def _costs(
     else:
         cost = reads * (math.prod(source.chunk) * itemsize)
     if output.is_flat:
-        pieces = math.prod(_counts(shape, output.chunk)) * runs(output.chunk, shape, output.axes)
+        pieces = num_boxes(shape, output.chunk) * runs(output.chunk, shape, output.axes)
         cost = cost + pieces * RUN_COST_BYTES
     # Steps are whole, but are cut at the end of the array.
     share = elems * np.ceil(steps / processes) / math.prod(shape)

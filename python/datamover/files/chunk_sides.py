@@ -16,7 +16,7 @@ from datamover._plan import crc32c
 from datamover.errors import InvalidArgument, IoFailed, NoMemory
 from datamover.files.at_work import do_all
 from datamover.files.chunk_boxes import ChunkedArray
-from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, runs, too_little
+from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, runs
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 
@@ -309,8 +309,8 @@ class Source:
         return out.transpose(self._axes), lo
 
 
-class Scratch:
-    """Memory that one thread uses repeatedly."""
+class Scratch(threading.local):
+    """Memory that each thread uses repeatedly."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
@@ -328,7 +328,7 @@ class Sink:
 
     Parameters
     ----------
-    writer : FlatFile, ChunkedArray with `write_chunk` or any Writer, or None
+    writer : FlatFile, ChunkedArray with `write_chunk` or any other output, or None
         None is a flat file that does not exist yet, for planning only.
     spec : ArraySpec
     sums : Checksums, optional
@@ -383,23 +383,6 @@ class Sink:
 def file_axes(axes: Shape, order: str) -> Shape:
     """Return the input's dimensions in the order of the output's file, slowest first."""
     return axes if order == "C" else axes[::-1]
-
-
-def plan_between(
-    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int = 1
-) -> ChunkPlan:
-    """Find the plan with the least cost; see `plan_chunks`.
-
-    Raises
-    ------
-    NoMemory
-        No plan fits; the message gives a limit that is enough.
-    """
-    try:
-        return cheapest(source, sink, max_bytes, threads, processes)
-    except NoMemory:
-        enough = enough_bytes(source, sink, max_bytes, threads, processes)
-        raise too_little(max_bytes, enough) from None
 
 
 def enough_bytes(source: Source, sink: Sink, max_bytes: int, threads: int, processes: int) -> int:

@@ -2,19 +2,19 @@
 """Reading and writing of chunks of plain Zarr arrays by the library's threads.
 
 Plain arrays are stored in a directory, contain numbers, have no shards or filters, and use a codec
-of numcodecs (`layout_of`). zarr-python reads and writes all metadata, and the chunks of all
+of numcodecs (`OrdinaryArray`). zarr-python reads and writes all metadata, and the chunks of all
 other arrays.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import copy
 import math
 import mmap
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 from datamover.files.scratch import contiguous_pieces
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import ENCODED, naming_no_space
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -47,36 +47,6 @@ def require(condition: bool) -> None:
         raise ValueError
 
 
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """Storage of the chunks of a plain array.
-
-    Attributes
-    ----------
-    shape, chunks : tuple of int
-    dtype : numpy.dtype
-        As stored, with its byte order.
-    fill_value : numpy scalar
-    order : str
-        "C" or "F": order of the elements within a chunk.
-    codec : dict or None
-        Configuration for numcodecs.
-    key : callable
-        Returns the name of a chunk.
-    leaves_out : bool
-        Whether chunks with only the fill value are left out.
-    """
-
-    shape: Shape
-    chunks: Shape
-    dtype: np.dtype
-    fill_value: Any
-    order: Order
-    codec: dict[str, Any] | None
-    key: Callable[[Shape], str]
-    leaves_out: bool = True
-
-
 def numcodecs_form(codec: Any) -> dict[str, Any]:
     """Return numcodecs' configuration of zstd, gzip or blosc of Zarr v3."""
     said = codec.to_dict()
@@ -87,7 +57,12 @@ def numcodecs_form(codec: Any) -> dict[str, Any]:
     return found
 
 
-def _layout_of_v3(said: dict[str, Any]) -> Layout:
+#: zarr-python's metadata, chunks, dtype as stored, fill value, order of the elements in a chunk,
+#: and configuration of a codec of numcodecs.
+Plain = tuple[Any, Sequence[int], np.dtype, Any, Order, dict[str, Any] | None]
+
+
+def _of_v3(said: dict[str, Any]) -> Plain:
     """Read metadata of Zarr v3; raises any error if it is not plain, or wrong."""
     from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
     from zarr.core.metadata import ArrayV3Metadata
@@ -104,18 +79,12 @@ def _layout_of_v3(said: dict[str, Any]) -> Layout:
     scalar_bytes = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
     endian = getattr(serializer.endian, "value", serializer.endian)
     require(endian == "little" or (endian is None and scalar_bytes == 1))
-    return Layout(
-        shape=tuple(found.shape),
-        chunks=tuple(said["chunk_grid"]["configuration"]["chunk_shape"]),
-        dtype=dtype.newbyteorder("<"),
-        fill_value=dtype.type(found.fill_value),
-        order="C",
-        codec=numcodecs_form(codecs[0]) if codecs else None,
-        key=found.encode_chunk_key,
-    )
+    chunks = said["chunk_grid"]["configuration"]["chunk_shape"]
+    codec = numcodecs_form(codecs[0]) if codecs else None
+    return found, chunks, dtype.newbyteorder("<"), found.fill_value, "C", codec
 
 
-def _layout_of_v2(said: dict[str, Any]) -> Layout:
+def _of_v2(said: dict[str, Any]) -> Plain:
     """Read metadata of Zarr v2; raises any error if it is not plain, or wrong."""
     from zarr.core.metadata import ArrayV2Metadata
 
@@ -126,34 +95,7 @@ def _layout_of_v2(said: dict[str, Any]) -> Layout:
     codec = said["compressor"]
     require(codec is None or codec["id"] in ("zstd", "gzip", "zlib", "blosc", "lz4"))
     found = ArrayV2Metadata.from_dict(dict(said))
-    fill = found.fill_value
-    return Layout(
-        shape=tuple(found.shape),
-        chunks=tuple(found.chunks),
-        dtype=dtype,
-        fill_value=dtype.type(0 if fill is None else fill),
-        order=found.order,
-        codec=codec,
-        key=found.encode_chunk_key,
-        leaves_out=fill is not None,
-    )
-
-
-def layout_of(said: dict[str, Any]) -> Layout:
-    """Return the storage of a plain array from its zarr.json or .zarray.
-
-    Raises
-    ------
-    Exception
-        Of any type: it is not plain, or its metadata is wrong. Arrays that are empty, a single
-        element or too large for any memory are not plain.
-    """
-    with warnings.catch_warnings(action="ignore"):
-        found = _layout_of_v3(said) if said.get("zarr_format") == 3 else _layout_of_v2(said)
-    size = math.prod(found.shape)
-    require(len(found.shape) == len(found.chunks) > 0 and min(found.chunks) > 0 < size)
-    require(max(size, math.prod(found.chunks)) * found.dtype.itemsize < 2**62)
-    return found
+    return found, found.chunks, dtype, found.fill_value, found.order, codec
 
 
 class OrdinaryArray(ChunkedArray):
@@ -162,31 +104,50 @@ class OrdinaryArray(ChunkedArray):
     Parameters
     ----------
     path : str
-    layout : Layout
+    metadata : dict
+        Of its zarr.json or .zarray.
     kept : ZarrTraits, optional
+
+    Raises
+    ------
+    Exception
+        Of any type: it is not plain, or its metadata is wrong. Arrays that are empty, a single
+        element or too large for any memory are not plain.
     """
 
-    def __init__(self, path: str, layout: Layout, kept: Any = None):
+    def __init__(self, path: str, metadata: dict[str, Any], kept: Any = None):
         import numcodecs
 
-        self.spec = ArraySpec(layout.shape, layout.dtype, kept=kept)
-        self.granule = layout.chunks
-        self.layout = layout
-        self._path = path
-        self._codec: Any = layout.codec and numcodecs.get_codec(dict(layout.codec))
+        with warnings.catch_warnings(action="ignore"):
+            is_v3 = metadata.get("zarr_format") == 3
+            found, chunks, dtype, fill, order, codec = (_of_v3 if is_v3 else _of_v2)(metadata)
+        self.spec = ArraySpec(tuple(found.shape), dtype, kept=kept)
+        self.granule = tuple(chunks)
+        size, elems = math.prod(self.spec.shape), math.prod(self.granule)
+        require(len(self.spec.shape) == len(self.granule) > 0 and min(self.granule) > 0 < size)
+        require(max(size, elems) * dtype.itemsize < 2**62)
+        self._path, self._order, self._key = path, order, found.encode_chunk_key
+        #: Whether chunks with only the fill value are left out.
+        self._leaves_out = fill is not None
+        self.fill_bytes = np.asarray(dtype.type(0 if fill is None else fill), dtype).tobytes()
+        self._codec: Any = codec and numcodecs.get_codec(dict(codec))
         self.is_encoded = self._codec is not None
         self.reads_parts = not self.is_encoded
         if self.is_encoded:
             keep_large_blocks()
         #: Whether existing chunks are replaced, each atomically.
         self.replaces = False
-        self._elems = math.prod(layout.chunks)
-        self._chunk_bytes = self._elems * layout.dtype.itemsize
-        self.fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
+        self._chunk_bytes = elems * dtype.itemsize
+
+    def at(self, path: str) -> OrdinaryArray:
+        """Return an array with the same metadata in another directory."""
+        found = copy.copy(self)
+        found._path = path
+        return found
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a whole chunk; None if it does not exist and has the fill value."""
-        key = self.layout.key(cell)
+        key = self._key(cell)
         try:
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # not to wait for a pipe
             fd = os.open(os.path.join(self._path, key), flags)
@@ -204,15 +165,15 @@ class OrdinaryArray(ChunkedArray):
             raise self._unreadable(key, e) from e
         finally:
             os.close(fd)
-        elements = flat.view(np.dtype((np.void, self.layout.dtype.itemsize)))
-        return elements.reshape(self.layout.chunks, order=self.layout.order)
+        elements = flat.view(np.dtype((np.void, self.spec.dtype.itemsize)))
+        return elements.reshape(self.granule, order=self._order)
 
     def read_part(self, cell: Shape, part: tuple[slice, ...], out: np.ndarray) -> None:
         """Fill `out`, of opaque elements, with a part of a chunk; read alone if not encoded."""
         if self.is_encoded:
             super().read_part(cell, part, out)
             return
-        key = self.layout.key(cell)
+        key = self._key(cell)
         try:
             with contextlib.closing(self._chunk_as_file(key)) as file:
                 file.read(tuple(s.start for s in part), out)
@@ -222,7 +183,7 @@ class OrdinaryArray(ChunkedArray):
             raise self._unreadable(key, e) from e
 
     def _chunk_as_file(self, key: str) -> FlatFile:
-        spec = ArraySpec(self.layout.chunks, self.layout.dtype, self.layout.order)
+        spec = ArraySpec(self.granule, self.spec.dtype, self._order)
         path = os.path.join(self._path, key)
         file = FlatFile(path, spec, 0, writable=False)
         if (size := os.stat(path).st_size) != self._chunk_bytes:
@@ -236,22 +197,22 @@ class OrdinaryArray(ChunkedArray):
 
     def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a whole chunk with any strides."""
-        plain = not self.is_encoded and not self.replaces and self.layout.order == "C"
+        plain = not self.is_encoded and not self.replaces and self._order == "C"
         if chunk.flags.c_contiguous or not plain or self.may_be_fill(chunk):
             super().write_view(cell, chunk)
             return
-        self._write_file(os.path.join(self._path, self.layout.key(cell)), contiguous_pieces(chunk))
+        self._write_file(os.path.join(self._path, self._key(cell)), contiguous_pieces(chunk))
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order; none if all elements are fill value."""
-        data = chunk.reshape(-1, order=self.layout.order)
-        path = os.path.join(self._path, self.layout.key(cell))
+        data = chunk.reshape(-1, order=self._order)
+        path = os.path.join(self._path, self._key(cell))
         if self.is_fill(data):
             with contextlib.suppress(FileNotFoundError):  # what was there before
                 os.unlink(path)
             return
         if self._codec is not None:
-            data = self._codec.encode(data.view(self.layout.dtype))
+            data = self._codec.encode(data.view(self.spec.dtype))
         if self.replaces:
             self._replace(path, data)
         else:
@@ -284,7 +245,7 @@ class OrdinaryArray(ChunkedArray):
 
     def _write_file(self, path: str, pieces: Iterable[Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        try:
+        with naming_no_space(self._path, self.spec.nbytes, ENCODED):
             try:
                 fd = os.open(path, flags, 0o666)
             except FileNotFoundError:
@@ -300,15 +261,10 @@ class OrdinaryArray(ChunkedArray):
                 write_back.begin(fd, 0, nbytes + -nbytes % mmap.PAGESIZE)
             finally:
                 os.close(fd)
-        except OSError as e:
-            if is_no_space(e):
-                words = no_space(self._path, e, self.spec.nbytes)
-                raise IoFailed(f"{words} (the array before compression)") from e
-            raise
 
     def may_be_fill(self, data: np.ndarray) -> bool:
         """Return False if chunks of the fill value are written like others."""
-        return self.layout.leaves_out and super().may_be_fill(data)
+        return self._leaves_out and super().may_be_fill(data)
 
 
 def opened(path: str, kept: Any = None) -> OrdinaryArray | None:
@@ -319,6 +275,6 @@ def opened(path: str, kept: Any = None) -> OrdinaryArray | None:
 def plain_array(path: str, metadata: dict[str, Any], kept: Any = None) -> OrdinaryArray | None:
     """Return the array of such metadata; None if it is not plain."""
     try:
-        return OrdinaryArray(path, layout_of(metadata), kept)
+        return OrdinaryArray(path, metadata, kept)
     except Exception:  # zarr raises many types for foreign metadata
         return None

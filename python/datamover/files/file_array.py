@@ -145,66 +145,46 @@ def open(
     """
     address = comm_address(comm)
 
-    def prepare() -> _Request:
-        return _Request(
-            path, layout, comm.size, mode, dtype, order, chunks, compressor, ranks, max_bytes,
-            overwrite,
-        )  # fmt: skip
-
-    request = collectively(address, prepare)
-    agree_on(address, request.passed())
-    return FileArray(comm, address, request)
-
-
-class _Request:
-    """The checked arguments of `open`."""
-
-    def __init__(
-        self, path, layout, nprocs, mode, dtype, order, chunks, compressor, ranks, max_bytes,
-        overwrite,
-    ):  # fmt: skip
-        if checked(layout).nprocs != nprocs:
+    def prepare() -> tuple[FileArray, dict[str, Any]]:
+        if checked(layout).nprocs != comm.size:
             raise Mismatch(
-                f"the layout is for {layout.nprocs} processes, the communicator has {nprocs}"
+                f"the layout is for {layout.nprocs} processes, the communicator has {comm.size}"
             )
         if mode not in MODES:
             raise InvalidArgument(f"mode is {mode!r}, it must be one of {', '.join(MODES)}")
         name, member = names.split_member(path)
-        self.path, self.layout, self.mode = names.place_of(name), layout, mode
-        if mode != "r" and addresses.is_address(self.path):
+        place = names.place_of(name)
+        if mode != "r" and addresses.is_address(place):
             raise Unsupported(
-                f'{self.path}: at addresses arrays are opened with mode "r"; new ones are written '
+                f'{place}: at addresses arrays are opened with mode "r"; new ones are written '
                 "by datamover.save or `datamover move`"
             )
-        self.shape: Shape = shape_of(layout)
-        self.dtype = None if dtype is None else element_dtype(dtype)
-        self.ranks = file_ranks(ranks, "ranks", nprocs)
-        self.max_bytes = limit_of(max_bytes)
-        self.overwrite = flag(overwrite, "overwrite")
+        wanted = None if dtype is None else element_dtype(dtype)
+        of_file, limit = file_ranks(ranks, "ranks", comm.size), limit_of(max_bytes)
+        replaces = flag(overwrite, "overwrite")
         if order not in (None, "C", "F"):
             raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
-        is_new = mode == "w"
-        if is_new and self.dtype is None:
+        if mode == "w" and wanted is None:
             raise InvalidArgument("dtype is needed for a new file")
-        if not is_new and (chunks is not None or compressor is not None or overwrite):
+        if mode != "w" and (chunks is not None or compressor is not None or overwrite):
             raise InvalidArgument('chunks, compressor and overwrite need mode "w"')
-        chunks = None if chunks is None else integers(chunks, "chunks")
-        self.order, self.member = order, member
-        #: Of a new file.
-        self.options = MoveOptions(
-            chunks=chunks, compressor=compressor, output_order=order, output_member=member
-        )
-
-    def passed(self) -> dict[str, Any]:
-        """Return everything that must be equal on all processes, in the form of `agree_on`."""
-        domain = self.layout.domain
-        return {
-            "path=": self.path, "mode=": self.mode, "ranks=": self.ranks,
-            "layouts": (type(self.layout).__name__, domain.lo, domain.hi),
-            "dtype=": str(self.dtype), "max_bytes=": self.max_bytes, "overwrite=": self.overwrite,
-            "member=": self.member, "order=": self.order, "chunks=": self.options.chunks,
-            "compressor=": self.options.compressor,
+        box = None if chunks is None else integers(chunks, "chunks")
+        options = MoveOptions(
+            chunks=box, compressor=compressor, output_order=cast(Any, order), output_member=member,
+            overwrite=replaces,
+        )  # fmt: skip
+        passed = {
+            "path=": place, "mode=": mode, "ranks=": of_file,
+            "layouts": (type(layout).__name__, layout.domain.lo, layout.domain.hi),
+            "dtype=": str(wanted), "max_bytes=": limit, "overwrite=": replaces, "member=": member,
+            "order=": order, "chunks=": box, "compressor=": compressor,
         }  # fmt: skip
+        return FileArray(comm, place, layout, mode, of_file, limit, wanted, options), passed
+
+    file, passed = collectively(address, prepare)
+    agree_on(address, passed)
+    file._open(address)
+    return file
 
 
 class FileArray(Unfinished):
@@ -242,22 +222,27 @@ class FileArray(Unfinished):
     _place: placing.LocalPlace | None = None
     _synced = -1  # the open file or directory, with mode "r+"
 
-    def __init__(self, comm: MPI.Comm, address: int, request: _Request):
-        self.comm, self.layout, self.mode = comm, request.layout, request.mode
-        self.path, self.ranks, self.max_bytes = request.path, request.ranks, request.max_bytes
-        self._address = address
-        self._request = request
+    def __init__(
+        self, comm: MPI.Comm, path: str, layout: Layout, mode: str, ranks: tuple[int, ...],
+        max_bytes: int, dtype: np.dtype | None, options: MoveOptions,
+    ):  # fmt: skip
+        self.comm, self.layout, self.mode = comm, layout, mode
+        self.path, self.ranks, self.max_bytes = path, ranks, max_bytes
+        self._wanted, self._options = dtype, options
         self._file: Any = None
-        self._readers: weakref.WeakSet[Any] = weakref.WeakSet()  # movers in flight
-        self._writers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._movers: weakref.WeakSet[Any] = weakref.WeakSet()  # in flight
         self._is_damaged = False
+
+    def _open(self, address: int) -> None:
+        """Open or create the file. Collective."""
+        comm, self._address = self.comm, address
         self.closed = False  # from here on there is something to close
         try:
             if self.mode == "w":
                 self._create()
             else:
                 with together(comm):
-                    self._file = _opened(request)
+                    self._file = self._opened()
                     if self.mode == "r+":
                         self._synced = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
                         if comm.rank == 0 and isinstance(self._file, OrdinaryArray):
@@ -272,15 +257,15 @@ class FileArray(Unfinished):
                 self.max_bytes // 4,
             )
             words = f"{self.path}, opened with mode {self.mode!r}, was not closed"
-            self._begin(comm, self.path, words, self._lost)
+            lost = "; there is no new file" if self.mode == "w" else ""
+            self._begin(comm, self.path, words, lost)
         except BaseException:
             self._drop()
             raise
 
     def _create(self) -> None:
         """Create a new file next to its final place. Collective."""
-        request = self._request
-        options = request.options
+        options = self._options
         with together(self.comm):
             file_format = formats.of_output(self.path, options)
             formats.check_options(options, file_format, file_format)
@@ -288,25 +273,37 @@ class FileArray(Unfinished):
                 options = zarr_output.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
-            wanted = ArraySpec(request.shape, cast(np.dtype, request.dtype), request.order or "C")
-            output = file_format.output(wanted, options)
-        token = placing.token(self._address)
-        self._place = placing.LocalPlace(
-            None, self.path, token, request.overwrite, None, request.member
-        )
+            dtype, order = cast(np.dtype, self._wanted), options.output_order or "C"
+            output = file_format.output(ArraySpec(shape_of(self.layout), dtype, order), options)
+        said = options.overwrite, None, options.output_member
+        self._place = placing.LocalPlace(None, self.path, placing.token(self._address), *said)
         placing.begin(self.comm, self._place, file_format.is_directory, output.create)
         with together(self.comm):
             self._file = _writable(output.open(self._place.path))
 
+    def _opened(self) -> Any:
+        """Open an existing file."""
+        member, order = self._options.output_member, self._options.output_order
+        options = MoveOptions(
+            member=member, shape=shape_of(self.layout), dtype=self._wanted, order=order
+        )
+        file_format = formats.of_input(self.path, options)
+        if order is not None and file_format.name != "raw":
+            raise InvalidArgument("order applies to new files and raw ones only")
+        if file_format.name != "raw":
+            options = MoveOptions(member=member)
+        if member is not None and file_format.name != "hdf5":
+            raise InvalidArgument(f"{self.path} is not an HDF5 file: it has no {member!r}")
+        file = file_format.open_reader(self.path, options)
+        file.spec = dataclasses.replace(file.spec, kept=None)
+        return file if self.mode == "r" else _writable(_reopened(file, self.path))
+
     def _check(self) -> None:
         """Check that file and layout fit each other. Local."""
         spec, layout = self._file.spec, self.layout
-        if tuple(spec.shape) != self._request.shape:
-            raise Mismatch(
-                f"{self.path} has the shape {tuple(spec.shape)}; the layout has "
-                f"{self._request.shape}"
-            )
-        wanted = self._request.dtype
+        if self.shape != (shape := shape_of(layout)):
+            raise Mismatch(f"{self.path} has the shape {self.shape}; the layout has {shape}")
+        wanted = self._wanted
         if wanted is not None and native_dtype(wanted) != native_dtype(spec.dtype):
             raise Mismatch(f"{self.path} has elements of {spec.dtype}, not of {wanted}")
         if isinstance(layout, (BlockCyclic, FlatCyclic)) or 0 in spec.shape:
@@ -337,7 +334,7 @@ class FileArray(Unfinished):
             raise InvalidState(f"{self.path} has been closed")
         return self._file
 
-    def _begin_round(self, mover: Any, writes: bool) -> None:
+    def _begin_round(self, mover: Any) -> None:
         """Register a mover that starts. Local.
 
         Raises
@@ -347,22 +344,21 @@ class FileArray(Unfinished):
             both would read, change and write the same pieces of the file.
         """
         self._open_file  # noqa: B018  (raises where it has been closed)
-        if self._writers or (writes and self._readers):
+        if any(mover._to_file or other._to_file for other in self._movers):
             raise InvalidState(
                 f"another mover of {self.path} is in flight: while one writes a file, no other "
                 "reads or writes it"
             )
-        (self._writers if writes else self._readers).add(mover)
+        self._movers.add(mover)
 
     def _end_round(self, mover: Any, failed: bool) -> None:
         """Register the end of a round. Local."""
-        self._is_damaged |= failed and mover in self._writers
-        self._writers.discard(mover)
-        self._readers.discard(mover)
+        self._is_damaged |= failed and mover._to_file
+        self._movers.discard(mover)
 
     def _give_up(self) -> bool:
         """Give up movers in flight, notifying all processes; return whether there were any."""
-        in_flight = [*self._writers, *self._readers]
+        in_flight = [*self._movers]
         for mover in in_flight:
             mover.give_up()
         return bool(in_flight)
@@ -413,10 +409,6 @@ class FileArray(Unfinished):
     def _stop(self) -> None:
         self._give_up()
 
-    @property
-    def _lost(self) -> str:
-        return "; there is no new file" if self.mode == "w" else ""
-
     def _release(self) -> None:
         synced, self._synced = self._synced, -1
         if synced >= 0:
@@ -431,23 +423,6 @@ class FileArray(Unfinished):
 
     def __repr__(self) -> str:
         return f"FileArray({self.path!r}, {self.layout!r}, mode={self.mode!r})"
-
-
-def _opened(request: _Request) -> Any:
-    """Open an existing file."""
-    options = MoveOptions(
-        member=request.member, shape=request.shape, dtype=request.dtype, order=request.order
-    )
-    file_format = formats.of_input(request.path, options)
-    if request.order is not None and file_format.name != "raw":
-        raise InvalidArgument("order applies to new files and raw ones only")
-    if file_format.name != "raw":
-        options = MoveOptions(member=request.member)
-    if request.member is not None and file_format.name != "hdf5":
-        raise InvalidArgument(f"{request.path} is not an HDF5 file: it has no {request.member!r}")
-    file = file_format.open_reader(request.path, options)
-    file.spec = dataclasses.replace(file.spec, kept=None)
-    return file if request.mode == "r" else _writable(_reopened(file, request.path))
 
 
 def _reopened(file: Any, path: str) -> Any:

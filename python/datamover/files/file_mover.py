@@ -177,8 +177,7 @@ class FileMover(Mover):
         self._moves.bind()
 
     def _transfer(self, k: int, writes: bool) -> None:
-        parts = self._file._parts
-        (parts.write if writes else parts.read)(self._moves.parts(k))
+        self._file._parts.transfer(self._moves.parts(k), writes)
         nbytes = sum(part.nbytes for _, _, part in self._moves.parts(k))
         self._bytes["written_bytes" if writes else "read_bytes"] += nbytes
 
@@ -233,7 +232,7 @@ class FileMover(Mover):
         if self._flags is None:
             raise InvalidState("the mover is closed")
         with uninterrupted():  # otherwise the file would wait forever for the end of the round
-            self._file._begin_round(self, self._to_file)
+            self._file._begin_round(self)
             self._round = self._steps_of_round()
         if self._steps:
             self._advance()
@@ -254,7 +253,19 @@ class FileMover(Mover):
         timeout = seconds(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            self._wait_for(deadline, timeout)
+            left = None if deadline is None else deadline - time.monotonic()
+            try:
+                if not self._waits:  # an earlier wait was interrupted after it had completed
+                    pass
+                elif left is None or left > 0:
+                    self._awaited.wait(left)
+                elif not self._awaited.test():
+                    raise Timeout(f"the move was not complete after {timeout} seconds")
+            except (Timeout, KeyboardInterrupt):
+                raise
+            except BaseException:  # an error of a mover: this round is lost
+                self._end_round(failed=True)
+                raise
             if not self._advance():
                 return
 
@@ -262,21 +273,6 @@ class FileMover(Mover):
     def _waits(self) -> bool:
         """Whether there is a task that was not complete before."""
         return self._awaited is not None and self._awaited.in_flight
-
-    def _wait_for(self, deadline: float | None, timeout: float | None) -> None:
-        if not self._waits:  # an earlier wait was interrupted after it had completed
-            return
-        left = None if deadline is None else deadline - time.monotonic()
-        try:
-            if left is None or left > 0:
-                self._awaited.wait(left)
-            elif not self._awaited.test():
-                raise Timeout(f"the move was not complete after {timeout} seconds")
-        except (Timeout, KeyboardInterrupt):
-            raise
-        except BaseException:  # an error of a mover: this round is lost
-            self._end_round(failed=True)
-            raise
 
     def __call__(self, timeout: float | None = None) -> None:
         """Start and wait."""

@@ -14,7 +14,7 @@ from datamover.files import write_back
 from datamover.files.addresses import AddressBytes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
-from datamover.files.space import check_room, is_no_space, no_space
+from datamover.files.space import check_room, naming_no_space, opened
 
 #: Runs with smaller gaps are read together with the gaps, which costs as much as a call, or as a
 #: request to a server.
@@ -98,7 +98,8 @@ class FlatFile(Reader):
         """
         lo, array = self._in_file_order(lo, array)
         if array.size > 0:
-            self._write_box(lo, array)
+            with naming_no_space(self._path, self._offset + self.spec.nbytes):
+                self._write_box(lo, array)
 
     def close(self) -> None:
         """Close the file."""
@@ -168,15 +169,10 @@ class FlatFile(Reader):
 
     def _write_run(self, position: int, data: np.ndarray) -> None:
         view, at = memoryview(data), position
-        try:
-            while len(view):
-                done = os.pwritev(self._fd, [view], at)
-                view, at = view[done:], at + done
-            write_back.begin(self._fd, position, len(data))
-        except OSError as e:
-            if is_no_space(e):
-                raise IoFailed(no_space(self._path, e, self._offset + self.spec.nbytes)) from e
-            raise
+        while len(view):
+            done = os.pwritev(self._fd, [view], at)
+            view, at = view[done:], at + done
+        write_back.begin(self._fd, position, len(data))
 
 
 class FlatObject(FlatFile):
@@ -229,17 +225,10 @@ def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
     IoFailed
         There is not enough space.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
+    with naming_no_space(path, needed_bytes or nbytes), opened(path, os.O_RDWR | os.O_CREAT) as fd:
         if nbytes > 0:
             check_room(fd, nbytes)
             os.posix_fallocate(fd, 0, nbytes)
-    except OSError as e:
-        if is_no_space(e):
-            raise IoFailed(no_space(path, e, needed_bytes or nbytes)) from e
-        raise
-    finally:
-        os.close(fd)
 
 
 def check_flat_dtype(dtype: np.dtype, where: str) -> None:

@@ -16,7 +16,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,6 +31,9 @@ NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 MOST_JSON_BYTES = 1 << 12
 
 Shape = tuple[int, ...]
+#: Metadata that is written at an address after everything else, by the names of objects; the last
+#: one makes the output visible.
+Late = Mapping[str, bytes]
 Order = Literal["C", "F"]
 
 
@@ -185,8 +188,11 @@ def verified(options: MoveOptions) -> MoveOptions:
     return dataclasses.replace(options, **sizes, **flags)
 
 
-class Reader(Protocol):
-    """An open input. Every process has its own. Elements are handled as opaque bytes."""
+class Reader:
+    """An open input or output. Every process has its own. Elements are handled as opaque bytes.
+
+    An output has `write(lo, array)`, which writes an array to the elements from index `lo` on.
+    """
 
     spec: ArraySpec
     #: The smallest box that is read as a whole; slabs are multiples of it.
@@ -198,6 +204,7 @@ class Reader(Protocol):
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
+        raise NotImplementedError
 
     def check_unchanged(self) -> None:
         """Raise if the input has changed since it was opened, if that can be detected."""
@@ -210,22 +217,6 @@ class Reader(Protocol):
     def reopen(self) -> None:
         """Open what `close` closed; the caller checks that it is the same file."""
         return
-
-
-class Writer(Protocol):
-    """An open output. Every process has its own."""
-
-    spec: ArraySpec
-    granule: Shape
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the boxes in which a slab of `shape` is distributed to the processes."""
-
-    def write(self, lo: Shape, array: np.ndarray) -> None:
-        """Write `array` to the elements from index `lo` on."""
-
-    def close(self) -> None:
-        """Close the file; raise if something cannot be written."""
 
 
 class Output:
@@ -242,7 +233,7 @@ class Output:
     ----------
     spec : ArraySpec
         The array as it will be written.
-    shown : Writer, optional
+    shown : Reader, optional
         Describes in which boxes it is written, without a file; None if it is flat.
 
     Raises
@@ -256,16 +247,12 @@ class Output:
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         self.spec = spec
 
-    def create(self, path: str) -> Mapping[str, bytes]:
-        """Create everything except the elements, and reserve the space if possible.
-
-        Returns the metadata that is written at an address after everything else, by the names of
-        objects; the last one makes the array visible.
-        """
+    def create(self, path: str) -> Late:
+        """Create everything except the elements, and reserve the space if possible."""
         raise NotImplementedError
 
     def open(self, path: str) -> Any:
-        """Return a `Writer` of the array that was created."""
+        """Return the open output that was created."""
         raise NotImplementedError
 
 
@@ -400,12 +387,9 @@ def _what_is_meant(path: str) -> str:
 
 def is_in_zarr(path: str) -> bool:
     """Return whether an output without an extension is an array of a Zarr group."""
-    above = os.path.dirname(path)
-    while above != os.path.dirname(above):
-        if by_suffix(above) is named("zarr") or named("zarr").recognizes(above):
-            return True
-        above = os.path.dirname(above)
-    return False
+    zarr = named("zarr")
+    around = addresses.enclosing(path)
+    return any(by_suffix(above) is zarr or zarr.recognizes(above) for above in around)
 
 
 def of_output(path: str, options: MoveOptions) -> Format:
@@ -439,7 +423,12 @@ def num_boxes(shape: Shape, box: Shape) -> int:
     >>> num_boxes((10, 4), (3, 4)), num_boxes((), ()), num_boxes((0, 4), (1, 4))
     (4, 1, 0)
     """
-    return math.prod(-(-n // extent) for n, extent in zip(shape, box, strict=True))
+    return math.prod(grid_of(shape, box))
+
+
+def grid_of(shape: Shape, box: Shape) -> Shape:
+    """Return how many boxes there are along each dimension."""
+    return tuple(-(-n // extent) for n, extent in zip(shape, box, strict=True))
 
 
 def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
@@ -534,6 +523,13 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
     for field in ("order", "output_order"):
         if getattr(options, field) not in (None, "C", "F"):
             raise InvalidArgument(f"{field} is {getattr(options, field)!r}, neither C nor F")
+
+
+def refuse(fields: tuple[str, ...], options: MoveOptions, words: str) -> None:
+    """Raise InvalidArgument with `words` if one of these fields is not the default."""
+    for name in fields:
+        if getattr(options, name) is not None:
+            raise InvalidArgument(f"{option(name)} {words}")
 
 
 def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:

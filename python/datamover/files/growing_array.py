@@ -6,7 +6,6 @@ A `Variable` is the array of a time series.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.files import direct_zarr
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.zarr import ZarrOutput
 from datamover.files.zarr_array import ZarrArray, abandonable_store, rebound, zarr_python
 from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
@@ -48,7 +47,7 @@ def create(path: str, shape: Shape, dtype: Any, names: Sequence[str], chunks: Sh
     return zarr_python().open_array(path, mode="r+")
 
 
-class StepWriter:
+class StepWriter(Reader):
     """Writer of one step of an array, which may be after its end, where readers do not see it."""
 
     def __init__(self, path: str, step: int):
@@ -61,11 +60,6 @@ class StepWriter:
         self._step = step
         self.spec = ArraySpec(self._file.spec.shape[1:], self._file.spec.dtype)
         self.granule: Shape = self._file.granule[1:]
-        self.close = self._file.close
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the extents of a chunk."""
-        return self.granule
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements of the step from index `lo` on."""
@@ -115,11 +109,6 @@ class Variable:
         if len(wanted) != dims or min(wanted, default=1) < 1:
             raise InvalidArgument(f"chunks of {name!r} are {chunks!r}: {dims} extents are needed")
         self.chunks = tuple(wanted)
-
-    def create(self, path: str) -> None:
-        """Create the array in a group, without a step."""
-        place = os.path.join(path, self.name)
-        create(place, self.item.shape, self.item.dtype, self.names, self.chunks)
 
     def check(self, group: Any, rechunk: bool) -> None:
         """Compare with the array in the file, whose chunks are used with `rechunk`."""

@@ -24,7 +24,8 @@ from datamover.files.addresses import AddressBlocks, AddressFile
 from datamover.files.chunk_boxes import ChunkedArray, chunk_shape
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, check_shape
-from datamover.files.space import check_room_to_grow, is_no_space, no_space
+from datamover.files.hdf5_types import h5py
+from datamover.files.space import check_room_to_grow, naming_no_space, raise_no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Beginning of the attribute NAME of a NetCDF dataset that is not a variable.
@@ -36,15 +37,6 @@ NON_COORDINATE = "_nc4_non_coord_"
 MAX_VIRTUAL_DEPTH = 16
 #: Bytes that HDF5 writes in addition to elements, groups and attributes of ordinary size.
 MOST_METADATA_BYTES = 1 << 16
-
-
-def h5py() -> Any:
-    """Load h5py, or raise Unsupported if it is missing."""
-    try:
-        import h5py
-    except ImportError as e:
-        raise Unsupported("HDF5 needs h5py (pip install 'datamover[files]')") from e
-    return h5py
 
 
 def recognizes(path: str) -> bool:
@@ -92,8 +84,8 @@ def open_file(path: str, data: AddressBlocks | None = None) -> Any:
     data = data or bytes_at(path)
     with reading(path):
         if data is not None:
-            return h5py().File(AddressFile(data), "r")
-        return h5py().File(path, "r", locking="best-effort")
+            return h5py.File(AddressFile(data), "r")
+        return h5py.File(path, "r", locking="best-effort")
 
 
 @dataclasses.dataclass
@@ -182,7 +174,7 @@ def _walked(group: Any) -> Tree:
         if isinstance(key, str):  # otherwise a name that is not UTF-8, which h5py does not find
             with contextlib.suppress(TypeError):
                 link = above.get(key, getlink=True)
-        if not isinstance(link, h5py().HardLink):
+        if not isinstance(link, h5py.HardLink):
             found.links[name] = link
         elif _look_at(held := above[key], name, found):
             left += _names_in(held, name + "/")
@@ -196,7 +188,7 @@ def _names_in(group: Any, above: str) -> list[tuple[Any, Any, str]]:
 
 
 def _address(held: Any) -> tuple[int, int]:
-    info = h5py().h5o.get_info(held.id)
+    info = h5py.h5o.get_info(held.id)
     return info.fileno, info.addr
 
 
@@ -205,11 +197,11 @@ def _look_at(held: Any, name: str, found: Tree) -> bool:
     first = found.first_names.setdefault(_address(held), name)
     if first != name:
         found.same[name] = first
-    if isinstance(held, h5py().Dataset) and not _is_only_a_dimension(held):
+    if isinstance(held, h5py.Dataset) and not _is_only_a_dimension(held):
         found.datasets[name] = held
     elif first == name:
-        is_group = isinstance(held, h5py().Group)
-        is_dataset = isinstance(held, h5py().Dataset)
+        is_group = isinstance(held, h5py.Group)
+        is_dataset = isinstance(held, h5py.Dataset)
         of_kind = found.groups if is_group else found.dimensions if is_dataset else found.datatypes
         of_kind[name] = held
         return is_group
@@ -218,9 +210,9 @@ def _look_at(held: Any, name: str, found: Tree) -> bool:
 
 def words_of(link: Any) -> str:
     """Describe a link to another place."""
-    if isinstance(link, h5py().SoftLink):
+    if isinstance(link, h5py.SoftLink):
         return f"a soft link to {link.path}"
-    if isinstance(link, h5py().ExternalLink):
+    if isinstance(link, h5py.ExternalLink):
         return f"a link to {link.path} in {link.filename}"
     return "a link of another kind"
 
@@ -236,12 +228,6 @@ def _is_only_a_dimension(dataset: Any) -> bool:
 def datasets(file: Any) -> dict[str, Any]:
     """Return all datasets of an open file, by each of their names. Other links are not followed."""
     return tree(file).datasets
-
-
-def names(path: str) -> list[str]:
-    """Return the names of a file's datasets. Raises the errors of `open_file`."""
-    with open_file(path) as file:
-        return list(datasets(file))
 
 
 class OpenDataset(Reader):
@@ -298,19 +284,19 @@ class DatasetReader(OpenDataset):
         spec = self.spec
         is_opaque = hdf5_types.is_opaque(spec.dtype)
         self._memory_type = (
-            self._dataset.id.get_type() if is_opaque else h5py().h5t.py_create(spec.dtype)
+            self._dataset.id.get_type() if is_opaque else h5py.h5t.py_create(spec.dtype)
         )
         # Datasets without chunks, such as those of several files, are read in pieces of a megabyte.
         self.granule: Shape = tuple(self._dataset.chunks or chunk_shape(self.spec, MoveOptions()))
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
-        low, values = h5py(), np.zeros(out.shape, self.spec.dtype)
+        values = np.zeros(out.shape, self.spec.dtype)
         try:
-            here, memory = self._dataset.id.get_space(), low.h5s.create(low.h5s.SCALAR)
+            here, memory = self._dataset.id.get_space(), h5py.h5s.create(h5py.h5s.SCALAR)
             if lo:
                 here.select_hyperslab(lo, out.shape)
-                memory = low.h5s.create_simple(out.shape)
+                memory = h5py.h5s.create_simple(out.shape)
             self._dataset.id.read(memory, here, values, self._memory_type)
             out.view(self.spec.dtype)[...] = values
         except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
@@ -395,7 +381,7 @@ def named_dataset(file: Any, path: str, name: str | None, is_here: bool) -> tupl
     find = file.__getitem__ if is_here else functools.partial(_by_hard_links, file, path)
     try:
         found = find(name)
-        if isinstance(found, h5py().Dataset) and _is_only_a_dimension(found):
+        if isinstance(found, h5py.Dataset) and _is_only_a_dimension(found):
             above, slash, own = name.rpartition("/")
             with contextlib.suppress(KeyError):
                 found = find(f"{above}{slash}{NON_COORDINATE}{own}")
@@ -404,9 +390,9 @@ def named_dataset(file: Any, path: str, name: str | None, is_here: bool) -> tupl
     except (KeyError, OSError, RuntimeError) as e:
         there = ", ".join(datasets(file)) or "none"
         raise IoFailed(f"{path} has no dataset {name!r}; there are {there}") from e
-    if isinstance(found, h5py().Datatype):
+    if isinstance(found, h5py.Datatype):
         raise IoFailed(f"{path}:/{name} is a datatype, not a dataset")
-    if not isinstance(found, h5py().Dataset):
+    if not isinstance(found, h5py.Dataset):
         below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
         raise IoFailed(f"{path}:/{name} is a group; name one of its datasets: {below}")
     return name, found
@@ -418,10 +404,10 @@ def _by_hard_links(file: Any, path: str, name: str) -> Any:
     for part in name.split("/"):
         if part in ("", "."):  # as in a path
             continue
-        link = found.get(part, getlink=True) if isinstance(found, h5py().Group) else None
+        link = found.get(part, getlink=True) if isinstance(found, h5py.Group) else None
         if link is None:
             raise KeyError(name)
-        if not isinstance(link, h5py().HardLink):
+        if not isinstance(link, h5py.HardLink):
             raise Unsupported(f"{path}:/{name} is reached through a link; name its target instead")
         found = found[part]
     return found
@@ -460,21 +446,6 @@ def _check_sources(
                 _check_sources(found, source, where, above)
 
 
-def create_contiguous(file: Any, name: str, spec: ArraySpec, properties: Any = None) -> None:
-    """Create a dataset whose place in the file is settled, without writing its elements.
-
-    `properties` are further HDF5 properties for its creation.
-
-    Raises the errors of `create_with`.
-    """
-    settled = properties or h5py().h5p.create(h5py().h5p.DATASET_CREATE)
-    settled.set_alloc_time(h5py().h5d.ALLOC_TIME_EARLY)
-    settled.set_fill_time(h5py().h5d.FILL_TIME_NEVER)
-    made = create_with(file, name, spec, settled)
-    if spec.nbytes and made.id.get_offset() is None:
-        raise Unsupported(f"this HDF5 does not report where {name!r} is stored in its file")
-
-
 def create_with(
     file: Any,
     name: str,
@@ -492,36 +463,27 @@ def create_with(
     Unsupported
         HDF5 has no such dtype.
     """
-    low = h5py()
     properties.set_obj_track_times(False)  # the same input gives the same bytes
     kind = hdf5_types.kind_of(spec, repr(name))
-    ends = most and tuple(low.h5s.UNLIMITED if n is None else n for n in most)
-    space = low.h5s.create(low.h5s.SCALAR)
+    ends = most and tuple(h5py.h5s.UNLIMITED if n is None else n for n in most)
+    space = h5py.h5s.create(h5py.h5s.SCALAR)
     if spec.shape:
-        space = low.h5s.create_simple(spec.shape, ends)
+        space = h5py.h5s.create_simple(spec.shape, ends)
     try:
-        made = low.h5d.create(
+        made = h5py.h5d.create(
             file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
         )
     except (TypeError, ValueError) as e:  # for example few bits in many bytes
         raise Unsupported(f"HDF5 cannot hold {name!r} of dtype {spec.dtype}: {e}") from e
-    return low.Dataset(made)
+    return h5py.Dataset(made)
 
 
 def link_properties() -> Any:
     """Return HDF5's properties that create a name and the groups above it."""
-    low = h5py()
-    links = low.h5p.create(low.h5p.LINK_CREATE)
+    links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
-    links.set_char_encoding(low.h5t.CSET_UTF8)
+    links.set_char_encoding(h5py.h5t.CSET_UTF8)
     return links
-
-
-def open_writer(path: str, name: str, spec: ArraySpec) -> FlatFile:
-    """Open a dataset that `create_contiguous` made, after its file was closed."""
-    with h5py().File(path, "r", locking=False) as file:
-        offset = file[name].id.get_offset()
-    return FlatFile(path, spec, offset or 0, writable=True)
 
 
 def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = False) -> None:
@@ -531,16 +493,14 @@ def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = Fals
     """
     try:
         # The writer has locked it already, in a way that HDF5 does not recognize.
-        with h5py().File(path, "w", locking=False, track_order=is_ordered) as file:
+        with h5py.File(path, "w", locking=False, track_order=is_ordered) as file:
             fill(file)
         size_bytes = os.path.getsize(path)
         reserve(path, size_bytes, max(size_bytes, needed_bytes))
     except Error:
         raise
     except (OSError, RuntimeError) as e:
-        reason = no_space_behind(e)
-        if reason is not None:
-            raise IoFailed(no_space(path, reason, needed_bytes)) from e
+        raise_no_space(system_error(e), path, needed_bytes)
         raise IoFailed(f"{path} cannot be created: {e}") from e
 
 
@@ -553,17 +513,14 @@ def check_growth(file: Any, nbytes: int) -> None:
     """
     path = file.filename
     needed_bytes = file.id.get_filesize() + nbytes + MOST_METADATA_BYTES
-    try:
+    with naming_no_space(path, needed_bytes):
         check_room_to_grow(path, needed_bytes)
-    except OSError as e:
-        raise IoFailed(no_space(path, e, needed_bytes)) from e
 
 
-def no_space_behind(error: Exception) -> OSError | None:
-    """Return the system's error of no space from an HDF5 error, whose message has its number."""
+def system_error(error: Exception) -> Exception:
+    """Return the system's error behind one of HDF5, whose message has its number, or that."""
     found = re.search(r"errno = (\d+)", str(error))
-    reason = OSError(int(found[1]), "") if found else error
-    return reason if isinstance(reason, OSError) and is_no_space(reason) else None
+    return OSError(int(found[1]), "") if found else error
 
 
 def values_of(attributes: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:

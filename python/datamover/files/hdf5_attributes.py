@@ -19,7 +19,7 @@ from datamover.errors import Error
 from datamover.files import hdf5, hdf5_types
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
-from datamover.files.hdf5_types import native_of
+from datamover.files.hdf5_types import h5py, native_of
 from datamover.files.json_values import FILL_VALUE, MISSING, MISSING_VALUE, numbers
 from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
 
@@ -192,14 +192,12 @@ def read(
     place: tuple[str, str], dataset: Any, dtype: np.dtype, not_in_json: Iterable[str], to_hdf5: bool
 ) -> NativeTraits:
     """Read the properties of an open dataset whose elements are moved as `dtype`."""
-    from h5py import h5d
-
     properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
     defined, fill = properties.fill_value_defined(), None
     is_opaque = hdf5_types.is_opaque(dtype)
-    if defined == h5d.FILL_VALUE_USER_DEFINED and is_opaque:
+    if defined == h5py.h5d.FILL_VALUE_USER_DEFINED and is_opaque:
         fill = np.void(hdf5_types.fill_value(properties, kind))
-    elif defined == h5d.FILL_VALUE_USER_DEFINED:
+    elif defined == h5py.h5d.FILL_VALUE_USER_DEFINED:
         fill = dataset.fillvalue
     return NativeTraits(
         place,
@@ -207,7 +205,7 @@ def read(
         not_in_json=tuple(not_in_json),
         lengthened=tuple(name for name in OF_PACKED if _is_short(dataset, name)),
         fill_value=fill,
-        is_fill_undefined=defined == h5d.FILL_VALUE_UNDEFINED,
+        is_fill_undefined=defined == h5py.h5d.FILL_VALUE_UNDEFINED,
         kind=kind.encode() if is_opaque else None,
         change="" if is_opaque else hdf5_types.change_of(kind),
     )
@@ -215,33 +213,28 @@ def read(
 
 def has_room(held: Any) -> bool:
     """Return whether a dataset or group may have attributes outside of its header."""
-    from h5py import h5a, h5o, h5p
-
-    if held.id.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED:
+    if held.id.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED:
         return True
-    count = h5a.get_num_attrs(held.id)
+    count = h5py.h5a.get_num_attrs(held.id)
     if count <= MOST_IN_HEADER and all(_is_small(held, k) for k in range(count)):
         return False
-    outside = h5o.get_info(held.id).meta_size.attr  # slow: it also reads the index of all chunks
+    # Slow: it also reads the index of all chunks.
+    outside = h5py.h5o.get_info(held.id).meta_size.attr
     return outside.index_size + outside.heap_size > 0
 
 
 def _is_small(held: Any, index: int) -> bool:
-    from h5py import h5a
-
-    found = h5a.open(held.id, index=index)
+    found = h5py.h5a.open(held.id, index=index)
     kind, count = found.get_type(), found.get_space().get_simple_extent_npoints()
     return len(kind.encode()) + count * kind.get_size() <= MOST_BYTES_IN_HEADER
 
 
 def _is_short(held: Any, name: str) -> bool:
     """Return whether an attribute is a float of fewer bytes than JSON's numbers."""
-    from h5py import h5t
-
     if name not in held.attrs:
         return False
     kind = held.attrs.get_id(name).get_type()
-    return kind.get_class() == h5t.FLOAT and kind.get_size() < JSON_BYTES
+    return kind.get_class() == h5py.h5t.FLOAT and kind.get_size() < JSON_BYTES
 
 
 def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
@@ -271,9 +264,7 @@ def fill_bytes(spec: ArraySpec) -> bytes:
 
 def creation_properties(spec: ArraySpec) -> Any:
     """Return HDF5's properties to create a dataset: fill value, and room for attributes."""
-    from h5py import h5p
-
-    made = h5p.create(h5p.DATASET_CREATE)
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     if is_fill_undefined(spec):
         hdf5_types.set_fill_value(made, hdf5_types.kind_of(spec), None)
     elif fill_value(spec) is not None:
@@ -293,10 +284,15 @@ def are_large(attributes: Any) -> bool:
 
 def give_room(properties: Any, is_needed: bool) -> None:
     """Allow attributes outside of the header, as HDF5 does if it records their order."""
-    from h5py import h5p
-
     if is_needed:
-        properties.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+        properties.set_attr_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
+
+
+def make_group(file: Any, name: str, is_large: bool, properties: Any = None) -> None:
+    """Create a group whose attributes may be large, with further properties."""
+    made = properties or h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+    give_room(made, is_large)
+    h5py.h5g.create(file.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=made)
 
 
 def write(file: Any, name: str, spec: ArraySpec) -> None:
@@ -342,10 +338,8 @@ def copy(
 
 def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) -> str:
     """Copy an attribute; return the reason if that is not possible."""
-    from h5py import h5a, h5t
-
     try:
-        opened = h5a.open(held.id, name)
+        opened = h5py.h5a.open(held.id, name)
         kind, space = opened.get_type().copy(), opened.get_space()
         if hdf5_types.has_references(kind):
             return "it refers to what is in the file"
@@ -355,13 +349,13 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
         if values is not None:
             opened.read(values, memory)
             if dtype is not None and (found := _converted(opened, kind, dtype)) is not None:
-                values, kind = found, h5t.py_create(dtype)
+                values, kind = found, h5py.h5t.py_create(dtype)
                 memory = kind
     except Error:  # of a server
         raise
     except (OSError, TypeError, ValueError, RuntimeError, LookupError) as e:
         return f"it cannot be read: {e}"
-    written = h5a.create(made.id, name, kind, space)
+    written = h5py.h5a.create(made.id, name, kind, space)
     if values is not None:
         written.write(values, memory)
     return ""
@@ -383,15 +377,13 @@ def memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
 
     If it is the type in the file, HDF5 copies bytes.
     """
-    from h5py import h5s, h5t
-
     shape = space.get_simple_extent_dims()
-    if space.get_simple_extent_type() == h5s.NULL or 0 in shape:
+    if space.get_simple_extent_type() == h5py.h5s.NULL or 0 in shape:
         return None, kind
     if not hdf5_types.consists_of(kind, hdf5_types.is_of_any_length):
         return np.empty(shape, f"V{kind.get_size()}"), kind
     dtype = kind.dtype
-    memory = h5t.py_create(dtype)
+    memory = h5py.h5t.py_create(dtype)
     if dtype.subdtype is not None:  # NumPy has arrays of arrays in more dimensions
         dtype, inner = dtype.subdtype
         shape += inner

@@ -21,7 +21,8 @@ from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.space import no_space
+from datamover.files.hdf5_types import h5py
+from datamover.files.space import ENCODED, raise_no_space
 
 COMPRESSORS = ("none", "gzip")
 #: h5py's default compression level.
@@ -78,7 +79,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         return data
 
     def _decoded(self, code: int, data: Any) -> Any:
-        if code == hdf5.h5py().h5z.FILTER_DEFLATE:
+        if code == h5py.h5z.FILTER_DEFLATE:
             return chunk_boxes.inflated(data, chunk_boxes.WBITS["zlib"], self._chunk_bytes)
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)
@@ -103,7 +104,7 @@ def filters(dataset: Any) -> list[int]:
 
 def is_compressed(dataset: Any) -> bool:
     """Return whether any filter makes chunks smaller in the file than in memory."""
-    h5z = hdf5.h5py().h5z
+    h5z = h5py.h5z
     return bool(set(filters(dataset)) - {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32})
 
 
@@ -120,13 +121,7 @@ def most_of(options: MoveOptions) -> tuple[int | None, ...] | None:
 
 
 def is_chunked(spec: ArraySpec, options: MoveOptions) -> bool:
-    """Return whether chunks are requested. Empty arrays have none."""
-    said = options.chunks is not None or options.compressor is not None
-    return said and bool(spec.shape) and spec.nbytes > 0
-
-
-def check_output(spec: ArraySpec, options: MoveOptions) -> None:
-    """Check the compressor, and that the array can have chunks.
+    """Return whether chunks are requested, after a check of the options. Empty arrays have none.
 
     Raises
     ------
@@ -136,8 +131,10 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> None:
         raise InvalidArgument(
             f"unknown compressor {options.compressor!r} of HDF5; there are {', '.join(COMPRESSORS)}"
         )
-    if not spec.shape and (options.chunks is not None or options.compressor is not None):
+    said = options.chunks is not None or options.compressor is not None
+    if not spec.shape and said:
         raise InvalidArgument("an array of one element has no chunks in HDF5")
+    return said and spec.nbytes > 0
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
@@ -152,15 +149,16 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
     return tuple(map(min, chunks, limits))
 
 
-def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Create a chunked dataset without chunks.
+def create_dataset(
+    file: Any, name: str, spec: ArraySpec, options: MoveOptions, properties: Any
+) -> None:
+    """Create a chunked dataset without chunks, with these properties and those of its chunks.
 
     Raises
     ------
     Unsupported
         HDF5 has no such dtype.
     """
-    properties = hdf5_attributes.creation_properties(spec)
     if options.compressor == "gzip":
         properties.set_shuffle()
         properties.set_deflate(GZIP_LEVEL)
@@ -195,7 +193,7 @@ class ChunkedOutput(ChunkedArray):
         self._leaves_out_fill = not hdf5_attributes.is_fill_undefined(spec)
         self._path = path
         # The writer has locked it already, in a way that HDF5 does not recognize.
-        self._file: Any = hdf5.h5py().File(path, "r+", locking=False) if path else None
+        self._file: Any = h5py.File(path, "r+", locking=False) if path else None
         self._dataset: Any = cast(Any, self._file)[name] if path else None
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
@@ -228,10 +226,7 @@ class ChunkedOutput(ChunkedArray):
 
     def _refused(self, e: Exception) -> IoFailed:
         """Return the error for an error of HDF5."""
-        reason = hdf5.no_space_behind(e)
-        if reason is not None:
-            words = no_space(self._path, reason, self.spec.nbytes)
-            return IoFailed(f"{words} (the array before compression)")
+        raise_no_space(hdf5.system_error(e), self._path, self.spec.nbytes, ENCODED)
         return IoFailed(f"{self._path} cannot be written: {e}")
 
     def close(self) -> None:

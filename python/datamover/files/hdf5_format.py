@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoFailed
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     chunk_boxes,
     hdf5,
@@ -27,6 +27,7 @@ from datamover.files import (
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, register
 from datamover.files.hdf5_attributes import OF_DIMENSIONS, OF_NETCDF
+from datamover.files.hdf5_types import h5py
 from datamover.files.json_values import FILL_VALUE, flat
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
@@ -88,9 +89,9 @@ def is_netcdf(file: Any, dataset: Any = None) -> bool:
 
 def _is_numbered(file: Any, name: str | bytes) -> bool:
     """Return whether an object at the root of a file, not one that is linked, has a number."""
-    low, name = hdf5.h5py(), name if isinstance(name, bytes) else name.encode()
-    is_there = file.id.links.get_info(name).type == low.h5l.TYPE_HARD
-    return is_there and low.h5a.exists(file.id, NUMBER.encode(), obj_name=name)
+    name = name if isinstance(name, bytes) else name.encode()
+    is_there = file.id.links.get_info(name).type == h5py.h5l.TYPE_HARD
+    return is_there and h5py.h5a.exists(file.id, NUMBER.encode(), obj_name=name)
 
 
 def json_attributes(
@@ -157,13 +158,14 @@ class Hdf5Output(Output):
     """A dataset that will be written, in a file of its own or in one with others."""
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
-        hdf5.h5py()
         check_flat_dtype(spec.dtype, "the output")
         hdf5_types.kind_of(spec)
-        hdf5_chunks.check_output(spec, options)
-        super().__init__(dataclasses.replace(spec, order="C"), options)
-        self._name, self._options = _name_of(options), options
         self._is_chunked = hdf5_chunks.is_chunked(spec, options)
+        super().__init__(dataclasses.replace(spec, order="C"), options)
+        name = options.output_member or options.member
+        if name is None:
+            raise InvalidArgument("name the dataset of the output, as out.h5:/NAME")
+        self._name, self._options = name, options
         if self._is_chunked:
             self.shown = hdf5_chunks.ChunkedOutput("", "", self.spec, options)
 
@@ -178,25 +180,29 @@ class Hdf5Output(Output):
         return {}
 
     def create_in(self, file: Any) -> None:
-        """Create the dataset in an open file, without attributes."""
+        """Create the dataset in an open file, without attributes.
+
+        The place of one without chunks is settled, but its elements are not written.
+        """
+        properties, spec = hdf5_attributes.creation_properties(self.spec), self.spec
         if self._is_chunked:
-            hdf5_chunks.create_dataset(file, self._name, self.spec, self._options)
-        else:
-            properties = hdf5_attributes.creation_properties(self.spec)
-            hdf5.create_contiguous(file, self._name, self.spec, properties)
+            hdf5_chunks.create_dataset(file, self._name, spec, self._options, properties)
+            return
+        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        made = hdf5.create_with(file, self._name, spec, properties)
+        if spec.nbytes and made.id.get_offset() is None:
+            raise Unsupported(
+                f"this HDF5 does not report where {self._name!r} is stored in its file"
+            )
 
     def open(self, path: str) -> FlatFile | hdf5_chunks.ChunkedOutput:
         """Open the dataset for writing, after its file was closed."""
         if self._is_chunked:
             return hdf5_chunks.ChunkedOutput(path, self._name, self.spec, self._options)
-        return hdf5.open_writer(path, self._name, self.spec)
-
-
-def _name_of(options: MoveOptions) -> str:
-    name = options.output_member or options.member
-    if name is None:
-        raise InvalidArgument("name the dataset of the output, as out.h5:/NAME")
-    return name
+        with h5py.File(path, "r", locking=False) as file:
+            offset = file[self._name].id.get_offset()
+        return FlatFile(path, self.spec, offset or 0, writable=True)
 
 
 register(Format("hdf5", HDF5_SUFFIXES, hdf5.recognizes, open_reader, Hdf5Output))

@@ -23,6 +23,23 @@ DRIVERS = ("sec2", "fileobj")
 log = logging.getLogger("datamover")
 
 
+class _H5py:
+    """The module h5py, which is loaded at its first use.
+
+    Raises Unsupported if it is missing.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            import h5py
+        except ImportError as e:
+            raise Unsupported("HDF5 needs h5py (pip install 'datamover[files]')") from e
+        return getattr(h5py, name)
+
+
+h5py: Any = _H5py()
+
+
 def dtype_of(kind: Any, where: str, as_stored: bool = False) -> np.dtype:
     """Return the dtype by which elements of an HDF5 type are moved.
 
@@ -48,16 +65,12 @@ def dtype_of(kind: Any, where: str, as_stored: bool = False) -> np.dtype:
 
 def is_numpys(kind: Any, dtype: np.dtype) -> bool:
     """Return whether elements have the same bytes in an HDF5 file and in NumPy."""
-    from h5py import h5t
-
-    return dtype.subdtype is None and kind.equal(h5t.py_create(dtype, logical=True))
+    return dtype.subdtype is None and kind.equal(h5py.h5t.py_create(dtype, logical=True))
 
 
 def number_dtype(kind: Any) -> np.dtype | None:
     """Return NumPy's dtype of numbers; None for other elements."""
-    from h5py import h5t
-
-    if kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND):
+    if kind.get_class() not in (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.COMPOUND):
         return None
     try:
         return kind.dtype if kind.dtype.kind in "iufc" else None
@@ -78,13 +91,11 @@ def kind_of(spec: ArraySpec, where: str = "the output") -> Any:
     Unsupported
         HDF5 has no such type, as for times and Unicode of a fixed length.
     """
-    from h5py import h5t
-
     native = native_of(spec)
     if native is not None and native.kind is not None:
-        return h5t.decode(native.kind)
+        return h5py.h5t.decode(native.kind)
     try:
-        kind = h5t.py_create(spec.dtype, logical=True)
+        kind = h5py.h5t.py_create(spec.dtype, logical=True)
         made = kind.dtype
     except (TypeError, ValueError) as e:
         raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {where}: {e}") from e
@@ -95,12 +106,10 @@ def kind_of(spec: ArraySpec, where: str = "the output") -> Any:
 
 def fill_bytes(dataset: Any) -> bytes:
     """Return the stored bytes of an element that HDF5 reads from a missing chunk."""
-    from h5py import h5d
-
     properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
     if (
-        properties.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
-        or properties.get_fill_time() == h5d.FILL_TIME_NEVER
+        properties.fill_value_defined() == h5py.h5d.FILL_VALUE_UNDEFINED
+        or properties.get_fill_time() == h5py.h5d.FILL_TIME_NEVER
     ):
         return bytes(kind.get_size())  # undefined; h5py uses zeros
     return fill_value(properties, kind)
@@ -113,15 +122,13 @@ def native_of(spec: ArraySpec) -> Any:
 
 def change_of(kind: Any) -> str:
     """Describe the elements, or parts of them, that become others in NumPy; "" if none."""
-    from h5py import h5t
-
-    names = {h5t.BITFIELD: "bitfields", h5t.INTEGER: "integers", h5t.FLOAT: "floats"}
+    names = {h5py.h5t.BITFIELD: "bitfields", h5py.h5t.INTEGER: "integers", h5py.h5t.FLOAT: "floats"}
     found: dict[str, None] = {}
 
     def note(part: Any) -> bool:
         name = names.get(part.get_class())
         if name is not None and not is_numpys(part, part.dtype):
-            is_number = part.get_class() != h5t.BITFIELD
+            is_number = part.get_class() != h5py.h5t.BITFIELD
             bits = part.get_precision() if is_number else 8 * part.get_size()
             found[f"{name} of {bits} bits"] = None
         return False
@@ -141,9 +148,7 @@ def tell_of_change(spec: ArraySpec) -> None:
 
 def has_references(kind: Any) -> bool:
     """Return whether elements of an HDF5 type refer to objects of their file."""
-    from h5py import h5t
-
-    return consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE)
+    return consists_of(kind, lambda part: part.get_class() == h5py.h5t.REFERENCE)
 
 
 def are_lists_misread(kind: Any) -> bool:
@@ -151,15 +156,16 @@ def are_lists_misread(kind: Any) -> bool:
 
     h5py returns their bytes unchanged, as numbers in the machine's order.
     """
-    from h5py import h5t
 
     def is_swapped(part: Any) -> bool:
-        is_number = part.get_class() in (h5t.INTEGER, h5t.FLOAT) and part.get_size() > 1
-        return is_number and part.get_order() != h5t.NATIVE_INT32.get_order()
+        is_number = part.get_class() in (h5py.h5t.INTEGER, h5py.h5t.FLOAT) and part.get_size() > 1
+        return is_number and part.get_order() != h5py.h5t.NATIVE_INT32.get_order()
 
     return consists_of(
         kind,
-        lambda part: part.get_class() == h5t.VLEN and consists_of(part.get_super(), is_swapped),
+        lambda part: (
+            part.get_class() == h5py.h5t.VLEN and consists_of(part.get_super(), is_swapped)
+        ),
     )
 
 
@@ -170,21 +176,17 @@ def is_of_fixed_size(kind: Any) -> bool:
 
 def is_of_any_length(kind: Any) -> bool:
     """Return whether elements are lists, or strings of any length."""
-    from h5py import h5t
-
-    is_string = kind.get_class() == h5t.STRING
-    return kind.is_variable_str() if is_string else kind.get_class() == h5t.VLEN
+    is_string = kind.get_class() == h5py.h5t.STRING
+    return kind.is_variable_str() if is_string else kind.get_class() == h5py.h5t.VLEN
 
 
 def consists_of(kind: Any, is_such: Callable[[Any], bool]) -> bool:
     """Return whether `is_such` holds for a type, or for one of its components."""
-    from h5py import h5t
-
     if is_such(kind):
         return True
-    if kind.get_class() in (h5t.VLEN, h5t.ARRAY):
+    if kind.get_class() in (h5py.h5t.VLEN, h5py.h5t.ARRAY):
         return consists_of(kind.get_super(), is_such)
-    if kind.get_class() != h5t.COMPOUND:
+    if kind.get_class() != h5py.h5t.COMPOUND:
         return False
     members = range(kind.get_nmembers())
     return any(consists_of(kind.get_member_type(k), is_such) for k in members)
@@ -192,9 +194,7 @@ def consists_of(kind: Any, is_such: Callable[[Any], bool]) -> bool:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    from h5py import h5p
-
-    return ctypes.CDLL(h5p.__file__)  # also finds functions of the libraries that it needs
+    return ctypes.CDLL(h5py.h5p.__file__)  # also finds functions of the libraries that it needs
 
 
 def _call(name: str, properties: Any, *arguments: Any) -> None:
@@ -244,19 +244,20 @@ def is_plain(file: Any, dataset: Any, dtype: np.dtype) -> bool:
     Everything that determines the meaning of the bytes must be known here. h5py reads all other
     datasets, including those with properties that a later HDF5 may add.
     """
-    from h5py import h5d, h5f
-
     properties = dataset.id.get_create_plist()
     return (
         file.driver in DRIVERS
         # If this process has the file open for writing, elements may not be in it yet.
-        and file.id.get_intent() == h5f.ACC_RDONLY
+        and file.id.get_intent() == h5py.h5f.ACC_RDONLY
         and file.userblock_size == 0
         and dataset.file.filename == file.filename
         and properties.get_external_count() == 0
         and (
-            properties.get_layout() == h5d.CONTIGUOUS
-            or (properties.get_layout() == h5d.CHUNKED and _are_chunks_plain(dataset, properties))
+            properties.get_layout() == h5py.h5d.CONTIGUOUS
+            or (
+                properties.get_layout() == h5py.h5d.CHUNKED
+                and _are_chunks_plain(dataset, properties)
+            )
         )
         and (is_opaque(dtype) or is_numpys(dataset.id.get_type(), dtype))
     )
@@ -273,14 +274,12 @@ def _are_chunks_plain(dataset: Any, properties: Any) -> bool:
 
 def _are_filters_known(dataset: Any, properties: Any) -> bool:
     """Return whether `hdf5_chunks` decodes the filters, in the order in which they encode."""
-    from h5py import h5z
-
     filters = [properties.get_filter(k) for k in range(properties.get_nfilters())]
     codes = [code for code, *_ in filters]
-    shuffle, deflate = h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE
+    shuffle, deflate = h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE
     itemsize = dataset.id.get_type().get_size()
     return codes in ([], [shuffle], [deflate], [shuffle, deflate]) and all(
-        flags in (0, h5z.FLAG_OPTIONAL) and (code == deflate or values == (itemsize,))
+        flags in (0, h5py.h5z.FLAG_OPTIONAL) and (code == deflate or values == (itemsize,))
         for code, flags, values, _ in filters
     )
 

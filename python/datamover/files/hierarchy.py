@@ -21,12 +21,13 @@ from datamover.files import (
     formats,
     names,
     placing,
+    strings,
     zarr_group,
     zarr_output,
 )
 from datamover.files.formats import MoveOptions
 from datamover.files.move_job import Job
-from datamover.files.whole import OneArray, OneArrayOfStrings, Way, ZarrToHdf5, ZarrToZarr
+from datamover.files.whole import OneArray, Way, ZarrToHdf5, ZarrToZarr
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
-#: Options that strings and lists of any length do not have.
-NOT_OF_STRINGS = ("region", "axes", "shards", "dtype", "output_dtype")
 #: Form of the name of a single array.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
@@ -73,47 +72,24 @@ def way(source: Any, output: str, options: MoveOptions) -> tuple[Way, MoveOption
     found = _whole(source, output, options)
     to = formats.of_output(output, options).name
     if found is not None:
-        _refuse(OF_ONE_ARRAY, options, f"is for one array; name it, as {ONE_ARRAY}")
+        formats.refuse(OF_ONE_ARRAY, options, f"is for one array; name it, as {ONE_ARRAY}")
     elif to == "hdf5" and options.output_member is None:
         member = options.member or os.path.splitext(os.path.basename(source.rstrip("/")))[0]
         options = dataclasses.replace(options, output_member=member)
     if found is None:
-        found = _of_strings(source, to, options) or OneArray(source)
+        found = OneArray(source, _strings_in(source, to, options), to, options)
     if to == "zarr":
         options = zarr_output.settled(output, options)
         found.zarr_format = options.zarr_format or 3
     return found, options
 
 
-def _refuse(fields: tuple[str, ...], options: MoveOptions, words: str) -> None:
-    for name in fields:
-        if getattr(options, name) is not None:
-            raise InvalidArgument(f"{formats.option(name)} {words}")
-
-
-def _of_strings(source: str, to: str, options: MoveOptions) -> Way | None:
-    """Return the way of a single array of strings of any length; None for any other."""
-    if to not in ("zarr", "hdf5"):
-        return None
-    kind = formats.of_input(source, options)
-    if kind.name not in ("zarr", "hdf5"):
-        return None
-    from datamover.files import strings  # loads h5py
-
-    opened = functools.partial(strings.opened_in_zarr, source)
-    if kind.name == "hdf5":
-        opened = functools.partial(strings.opened_in_hdf5, source, options.member, to)
-    are_strings = False
-    with contextlib.suppress(IoFailed), opened() as found:  # opening an array raises the error
-        are_strings = found is not None
-    if not are_strings:
-        return None
-    formats.check_options(options, kind, formats.named(to))
-    what = "is not for elements of any length, such as strings,"
-    _refuse(NOT_OF_STRINGS, options, f"{what} as in {source}")
-    if to == "hdf5":
-        _refuse(("chunks", "compressor"), options, f"{what} in HDF5, as {source} has")
-    return OneArrayOfStrings(source, opened, options)
+def _strings_in(source: str, to: str, options: MoveOptions) -> Any:
+    """Return what opens a single array of strings of any length; None if it cannot be one."""
+    kind = formats.of_input(source, options).name if to in ("zarr", "hdf5") else ""
+    if kind == "hdf5":
+        return functools.partial(strings.opened_in_hdf5, source, options.member, to)
+    return functools.partial(strings.opened_in_zarr, source) if kind == "zarr" else None
 
 
 def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
@@ -127,11 +103,20 @@ def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
 
 
 def _kind(source: str, to: str | None, said: str | None) -> type[Way] | None:
+    """Return the way of a Zarr group or an HDF5 file to a format; None for a single array."""
     if to not in ("zarr", "hdf5"):
         return None
-    if _is_whole(source, "zarr", said):
-        return ZarrToZarr if to == "zarr" else ZarrToHdf5
-    if _is_whole(source, "hdf5", said):
+    at_address, hdf5 = addresses.is_address(source), formats.named("hdf5")
+    if at_address:
+        name = formats.of_input(source, MoveOptions(input_format=said)).name
+    else:
+        name = said or ("hdf5" if hdf5.recognizes(source) else "zarr")
+    if name == "zarr":
+        # At a path, opening it as an array raises the error.
+        with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
+            if zarr_group.is_group(source):
+                return ZarrToZarr if to == "zarr" else ZarrToHdf5
+    elif name == "hdf5" and (at_address or not said or hdf5.recognizes(source)):
         from datamover.files.whole_hdf5 import Hdf5ToHdf5, Hdf5ToZarr
 
         return Hdf5ToZarr if to == "zarr" else Hdf5ToHdf5
@@ -166,21 +151,6 @@ def _format_by_name(output: str) -> str | None:
     return "zarr" if is_at_address and not formats.is_in_zarr(output) else None
 
 
-def _is_whole(source: str, name: str, said: str | None) -> bool:
-    """Return whether an input is a Zarr group or an HDF5 file, by the name of its format."""
-    at_address = addresses.is_address(source)
-    if said not in (None, name):
-        return False
-    if at_address and formats.of_input(source, MoveOptions(input_format=said)).name != name:
-        return False
-    if name == "hdf5":
-        return at_address or formats.named(name).recognizes(source)
-    # At a path, opening it as an array raises the error.
-    with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
-        return zarr_group.is_group(source)
-    return False
-
-
 def output_place(source: str, output: str, options: MoveOptions, comm: MPI.Comm | None) -> Any:
     """Return the place of the output. Collective."""
     overwrite_group = options.overwrite_group
@@ -199,22 +169,14 @@ def jobs_of(
 
     `place` is where the output is written.
     """
-    chunks = options.chunks
     plain = dataclasses.replace(options, append=False, overwrite=False, overwrite_group=False)
-    if isinstance(way, OneArray):
-        names = dict.fromkeys(way.arrays, plain)
-    else:
-        dims = -1 if chunks is None else len(chunks)
-        if chunks is not None and dims not in map(len, way.arrays.values()):
-            raise InvalidArgument(
-                f"{formats.option('chunks', chunks)}: nothing in {way.source} has {dims} dimensions"
-            )
-        unchunked = dataclasses.replace(plain, chunks=None)
-        names = {
-            name: plain if len(shape) == dims else unchunked for name, shape in way.arrays.items()
-        }
+    is_one, dims = isinstance(way, OneArray), len(options.chunks or ())
+    if not is_one and options.chunks is not None and dims not in map(len, way.arrays.values()):
+        words = formats.option("chunks", options.chunks)
+        raise InvalidArgument(f"{words}: nothing in {way.source} has {dims} dimensions")
     found = {}
-    for name, its in names.items():
+    for name, shape in way.arrays.items():
+        its = plain if is_one or len(shape) == dims else dataclasses.replace(plain, chunks=None)
         source, own, said = way.of_one(name, output, its)
         found[name] = Job(comm, source, own, place + own[len(output) :], said)
     return found

@@ -47,10 +47,8 @@ def directory_for(output: str, temporary: str | os.PathLike[str] | None) -> str:
         return os.path.abspath(temporary)
     if addresses.is_address(output):
         return tempfile.gettempdir()
-    directory = os.path.dirname(output)
-    while not os.path.isdir(directory) and directory not in ("", "/"):  # an array in a new group
-        directory = os.path.dirname(directory)
-    return directory or os.curdir
+    around = filter(os.path.isdir, addresses.enclosing(output))  # an array may be in a new group
+    return next(around, "/" if os.path.isabs(output) else os.curdir)
 
 
 def check_directory(directory: str) -> None:
@@ -67,7 +65,7 @@ def place_in(directory: str, token: str) -> placing.LocalPlace:
     Its lock shows other moves that its owner is alive. `claim` removes intermediates of killed
     processes from the same directory.
     """
-    return placing.LocalPlace(None, os.path.join(directory, NAME), token, False, False, None)
+    return placing.LocalPlace(None, os.path.join(directory, NAME), token)
 
 
 def clean_up(directory: str, token: str) -> None:

@@ -25,7 +25,7 @@ from datamover.files import addresses, formats, intermediate, placing, space, wr
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import GivenUp, cores
 from datamover.files.chunk_boxes import limited
-from datamover.files.chunk_plan import ChunkPlan
+from datamover.files.chunk_plan import ChunkPlan, too_little
 from datamover.files.chunk_sides import Checksums, Sink, Source, enough_bytes, file_axes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
 from datamover.files.intermediate import Handover, Intermediate, needs_handover
@@ -92,7 +92,7 @@ class Job:
         self.source, self._output_name, self.path = source, output, path
         self.options = options
         self.nprocs = 1 if comm is None else comm.size
-        self.is_first = comm is None or comm.rank == 0
+        self.rank = 0 if comm is None else comm.rank
         self.move_plan: MovePlan | None = None
         #: The place of the intermediate, while there is one.
         self.between: Any = None
@@ -102,7 +102,7 @@ class Job:
         #: State of the input's file when it was opened first.
         self._stamp: tuple[int, ...] | None = None
         self.output = cast(Output, None)  # when it is prepared
-        self.writer: Any = None  # a Writer; a Handover if one process writes for several
+        self.writer: Any = None  # open; a Handover if one process writes for several
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self.sums: Checksums | None = None
 
@@ -113,18 +113,24 @@ class Job:
 
     def run(self, tell: Progress) -> None:
         """Write all elements to the output that was created. Collective."""
-        self._warn_of_rereads()
+        plan = self.move_plan
+        if self.rank == 0 and plan is not None and plan.rereads > MOST_READS:
+            log.warning("%s is read %.3g times; %s", self.source, plan.rereads, plan.reason)
         with together(self.comm), self._timed("set_up"):
             if self._is_input_closed:
                 self._is_input_closed = False
                 self.reader.reopen()
-                self._refuse_other_input()
+                if self._stamp != self._stamp_of_input():  # it is read as what was planned
+                    raise IoFailed(f"{self.source} changed while it was moved; move it again")
             self.writer = self._open_writer()
         source: Any = self.reader
         if self.move_plan is not None and self.move_plan.chunk is not None:
             source = self._fill_intermediate(tell, self.move_plan.passes, self.move_plan.chunk)
         if needs_handover(self.writer, self.nprocs):
-            self._hand_over()
+            self._make_directory()
+            with together(self.comm):  # this process writes its chunks for the one that can
+                said = self.between.path, self.rank, self.nprocs
+                self.writer = Handover(self.writer, *said)
         if not self.spec.shape:
             self._move_single_element()
         elif self.move_plan is not None:
@@ -151,11 +157,8 @@ class Job:
         if addresses.is_address(self.path):  # it has no metadata yet
             sums.verify(self.writer, self._output_name, self.threads)
             return
-        reader = self.format.open_reader(self.path, options)
-        try:
+        with contextlib.closing(self.format.open_reader(self.path, options)) as reader:
             sums.verify(reader, self._output_name, self.threads)
-        finally:
-            reader.close()
 
     def close(self) -> None:
         """Release everything. Local, any number of times."""
@@ -173,11 +176,6 @@ class Job:
             self._is_input_closed = True
             with contextlib.suppress(OSError):
                 self.reader.close()
-
-    def _refuse_other_input(self) -> None:
-        """Raise if the input is not what was planned: it is read as that."""
-        if self._stamp != self._stamp_of_input():
-            raise IoFailed(f"{self.source} changed while it was moved; move it again")
 
     def _stamp_of_input(self) -> tuple[int, ...] | None:
         """Identify the file of the input, or its metadata in a directory, and its state."""
@@ -235,7 +233,7 @@ class Job:
 
     def _open_writer(self) -> Any:
         """Open the output; if only one process can write it, the others have none."""
-        if not self.is_first and needs_handover(self.output.shown, self.nprocs):
+        if self.rank > 0 and needs_handover(self.output.shown, self.nprocs):
             return self.output.shown
         return self.output.open(self.path)
 
@@ -264,7 +262,7 @@ class Job:
         except NoMemory:
             enough = enough_bytes(ends.source, ends.sink, limit, self.threads, self.nprocs)
             if not isinstance(limit, formats.DefaultLimit) or enough > limit.MOST:
-                raise
+                raise too_little(limit, enough) from None
             self.options = dataclasses.replace(self.options, max_bytes=enough)
             self.move_plan = plan_move(ends, enough, self.threads, self.nprocs, room)
 
@@ -290,23 +288,16 @@ class Job:
             needed_bytes += output_bytes if len(disks) == 1 else 0
         return Room(self.temporary, needed_bytes, free_bytes)
 
-    def _warn_of_rereads(self) -> None:
-        plan = self.move_plan
-        if self.is_first and plan is not None and plan.rereads > MOST_READS:
-            log.warning("%s is read %.3g times; %s", self.source, plan.rereads, plan.reason)
-
     def _source(self, reader: Any) -> Source:
         return Source(reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
 
     def own_bytes(self) -> int:
         """Count what this process reads and writes. Local."""
-        return sum(map(self._own_bytes, self.move_plan.passes if self.move_plan else ()))
-
-    def _own_bytes(self, plan: ChunkPlan) -> int:
-        """Count what this process reads and writes in a pass."""
-        boxes = plan.boxes(0 if self.comm is None else self.comm.rank)
-        elems = sum(math.prod(b - a for a, b in zip(lo, hi, strict=True)) for lo, hi in boxes)
-        return 2 * elems * plan.itemsize
+        return sum(
+            2 * plan.itemsize * math.prod(b - a for a, b in zip(lo, hi, strict=True))
+            for plan in (self.move_plan.passes if self.move_plan else ())
+            for lo, hi in plan.boxes(self.rank)
+        )
 
     def _fill_intermediate(
         self, tell: Progress, passes: Sequence[ChunkPlan], chunk: Shape
@@ -331,40 +322,31 @@ class Job:
             token = placing.token(None if self.comm is None else comm_address(self.comm))
             self.between = intermediate.place_in(self.temporary, token)
             with together(self.comm):
-                if self.is_first:
+                if self.rank == 0:
                     self.between.claim(True)
             with together(self.comm):
-                self._hold_directory()
-
-    def _hand_over(self) -> None:
-        """Have this process write its chunks for the one that writes the output. Collective."""
-        self._make_directory()
-        with together(self.comm):
-            self.writer = Handover(self.writer, self.between.path, self.comm.rank, self.nprocs)
+                try:
+                    self.between.hold()
+                except FileNotFoundError as e:
+                    raise IoFailed(
+                        f"{self.temporary} is another directory on another process; "
+                        f"{formats.option('temporary')} must name one that all processes share"
+                    ) from e
 
     def _gather(self) -> None:
         """Write the chunks of all processes to the output. Collective."""
         with together(self.comm), self._timed("write"):
             self.writer.end()
         with together(self.comm), self._timed("write"):
-            if self.is_first:
+            if self.rank == 0:
                 self.writer.gather()
-
-    def _hold_directory(self) -> None:
-        try:
-            self.between.hold()
-        except FileNotFoundError as e:
-            raise IoFailed(
-                f"{self.temporary} is another directory on another process; "
-                f"{formats.option('temporary')} must name one that all processes share"
-            ) from e
 
     def _run(self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress) -> None:
         """Do this process's steps of a pass. Collective."""
-        rank = 0 if self.comm is None else self.comm.rank
         alarm = None if self.comm is None else Alarm(self.comm)
         gives_up = None if alarm is None else alarm.rings
-        pipeline = Pipeline(plan, source, sink, self.options.max_bytes, tell, rank, gives_up)
+        limit = self.options.max_bytes
+        pipeline = Pipeline(plan, source, sink, limit, tell, self.rank, gives_up)
         with (
             alarm or contextlib.nullcontext(),
             together(self.comm, alarm),
@@ -377,7 +359,7 @@ class Job:
 
     def _move_single_element(self) -> None:
         with together(self.comm):
-            if self.is_first:
+            if self.rank == 0:
                 element = np.empty((), self.reader.spec.dtype)
                 self.reader.read((), element)
                 element = element.astype(self.spec.dtype)

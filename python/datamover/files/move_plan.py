@@ -20,7 +20,7 @@ import numpy as np
 
 from datamover.errors import NoMemory
 from datamover.files.chunk_plan import ChunkPlan, thread_counts
-from datamover.files.chunk_sides import Sink, Source, cheapest, cost_per_thread, plan_between
+from datamover.files.chunk_sides import Sink, Source, cheapest, cost_per_thread
 from datamover.files.formats import Shape, num_boxes, option
 from datamover.files.move_words import size
 
@@ -146,9 +146,9 @@ def plan_move(ends: Ends, max_bytes: int, threads: int, processes: int, room: Ro
     Raises
     ------
     NoMemory
-        No plan fits; the message gives a limit that is enough.
+        No plan fits.
     """
-    plan = plan_between(ends.source, ends.sink, max_bytes, threads, processes)
+    plan = cheapest(ends.source, ends.sink, max_bytes, threads, processes)
     one = MovePlan((plan,), "")
     if one.rereads > MOST_READS:
         plan = _reading_least(ends.source, ends.sink, max_bytes, threads, processes)

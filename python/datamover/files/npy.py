@@ -25,7 +25,7 @@ from datamover.files.formats import (
     option,
     register,
 )
-from datamover.files.space import check_room_to_grow, is_no_space, no_space
+from datamover.files.space import check_room_to_grow, naming_no_space
 
 MAGIC = b"\x93NUMPY"
 #: Bytes read from an object at an address for its header, which is seldom above 128.
@@ -45,12 +45,7 @@ def recognizes(path: str) -> bool:
         return False
 
 
-def _header(path: str) -> tuple[ArraySpec, int]:
-    with open(path, "rb") as file:
-        return _header_of(file, path)
-
-
-def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
+def _header(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
     """Read the description of a file's array, and the offset of its elements.
 
     NumPy's own functions do not read headers of version 3, and create the dtype unchecked.
@@ -89,7 +84,8 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
         return open_at_address(AddressBytes(path))
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not an .npy file")
-    spec, offset = _header(path)
+    with open(path, "rb") as file:
+        spec, offset = _header(file, path)
     _check(path, spec, offset, os.path.getsize(path))
     return FlatFile(path, spec, offset, writable=False)
 
@@ -98,7 +94,7 @@ def open_at_address(data: AddressBytes) -> FlatObject:
     """Open an .npy file that is an object at an address."""
     address = data.address
     begin = io.BytesIO(data.read(0, min(data.size, HEADER_BYTES)))
-    found = _header_of(begin, address)
+    found = _header(begin, address)
     _check(address, *found, data.size)
     return FlatObject(address, *found, data)
 
@@ -131,7 +127,8 @@ class NpyOutput(FlatOutput):
 
     def open(self, path: str) -> FlatFile:
         """Open the file for writing."""
-        return FlatFile(path, self.spec, _header(path)[1], writable=True)
+        offset = os.path.getsize(path) - self.spec.nbytes
+        return FlatFile(path, self.spec, offset, writable=True)
 
 
 def _create(path: str, spec: ArraySpec) -> None:
@@ -139,16 +136,12 @@ def _create(path: str, spec: ArraySpec) -> None:
         with open(path, "wb") as file:
             np.save(file, np.zeros(spec.shape, spec.dtype, spec.order))
         return
-    try:
+    with naming_no_space(path, spec.nbytes):
         # Before NumPy writes the last byte, for which file systems raise errors of their own.
         check_room_to_grow(os.path.dirname(path) or ".", spec.nbytes)
         mapped = np.lib.format.open_memmap(
             path, mode="w+", dtype=spec.dtype, shape=spec.shape, fortran_order=spec.order == "F"
         )
-    except OSError as e:
-        if is_no_space(e):
-            raise IoFailed(no_space(path, e, spec.nbytes)) from e
-        raise
     offset = mapped.offset
     del mapped
     reserve(path, offset + spec.nbytes)

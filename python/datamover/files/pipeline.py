@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -52,17 +52,7 @@ class _Group:
         self.by_dimension = memory.transpose(pairs)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Read:
-    cell: Shape
-    box: Box  # the part of the chunk inside the step
-    groups: list[tuple[_Group, Box]]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Write:
-    group: _Group
-    cells: list[Shape]
+Task = Callable[[], None]
 
 
 class Pipeline(Crew):
@@ -104,10 +94,10 @@ class Pipeline(Crew):
         self.busy = Busy()
         fitting = (max_bytes - plan.scratch_bytes) // plan.group_bytes
         self._most_groups = max(plan.open_groups, min(fitting, plan.open_groups + plan.threads))
-        self._own = threading.local()
+        self._scratch = Scratch()
         self._reads = self._all_reads()
         self._next_read = next(self._reads, None)
-        self._writes: collections.deque[_Write] = collections.deque()
+        self._writes: collections.deque[Task] = collections.deque()
         self._open: dict[Shape, _Group] = {}
         self._groups = 0  # groups with memory
         self._free: list[np.ndarray] = []
@@ -119,15 +109,7 @@ class Pipeline(Crew):
         """Execute the plan; the first error of any thread is raised when all have stopped."""
         self.run_by(min(self._plan.threads, max(self._plan.reads, self._plan.chunks)))
 
-    def _do(self, task: _Read | _Write) -> None:
-        if isinstance(task, _Write):
-            self._write(task)
-            return
-        if not hasattr(self._own, "scratch"):
-            self._own.scratch = Scratch()
-        self._read(task, self._own.scratch)
-
-    def _take(self) -> _Read | _Write | None:
+    def _take(self) -> Task | None:
         """Wait for the next task; return None when everything is done, or given up."""
         while self._failure is None:
             if self._writes and self._writing < self._most_writing:
@@ -154,8 +136,8 @@ class Pipeline(Crew):
                 last = tuple(a + c for a, c in zip(first, chunk, strict=True))
                 yield cell, (tuple(map(max, first, lo)), tuple(map(min, last, hi)))
 
-    def _open_groups(self, cell: Shape, box: Box) -> _Read | None:
-        """Return the groups that a source chunk needs; None while memory for them is missing."""
+    def _open_groups(self, cell: Shape, box: Box) -> Task | None:
+        """Open the groups that a source chunk needs; None while memory for them is missing."""
         extents = self._plan.group
         cells = [range(a // g, -(-b // g)) for a, b, g in zip(*box, extents, strict=True)]
         needed = list(itertools.product(*cells))
@@ -171,7 +153,7 @@ class Pipeline(Crew):
             group = self._open[index]
             hi = (a + g for a, g in zip(group.lo, extents, strict=True))
             parts.append((group, (tuple(map(max, box[0], group.lo)), tuple(map(min, box[1], hi)))))
-        return _Read(cell, box, parts)
+        return functools.partial(self._read, cell, box, parts)
 
     def _reads_of(self, lo: Shape) -> int:
         """Count the source chunks that meet a group, in its step."""
@@ -198,24 +180,23 @@ class Pipeline(Crew):
             memory[...] = np.frombuffer(fill, memory.dtype)[0]
         return memory
 
-    def _read(self, task: _Read, scratch: Scratch) -> None:
+    def _read(self, cell: Shape, box: Box, parts: list[tuple[_Group, Box]]) -> None:
+        """Read the part of a chunk inside the step, and copy it into the groups that it meets."""
         begin = time.perf_counter()
-        array, first = self._source.read(task.cell, *task.box, scratch)
+        array, first = self._source.read(cell, *box, self._scratch)
         middle = time.perf_counter()
-        for group, part in task.groups:
+        for group, part in parts:
             _copy_box(array, first, group, self._plan.output.chunk, part)
         end = time.perf_counter()
         with self._changed:
             self.busy.read += middle - begin
             self.busy.copy += end - middle
-            for group, _ in task.groups:
+            for group, _ in parts:
                 group.reads_left -= 1
                 if group.reads_left == 0:
                     self._complete(group)
             self._at_work -= 1
-            self._tell(
-                math.prod(b - a for a, b in zip(*task.box, strict=True)) * self._plan.itemsize
-            )
+            self._tell(math.prod(b - a for a, b in zip(*box, strict=True)) * self._plan.itemsize)
             self._changed.notify_all()
 
     def _complete(self, group: _Group) -> None:
@@ -229,20 +210,18 @@ class Pipeline(Crew):
         cells = list(itertools.product(*grid))
         several = max(1, WRITE_BYTES // (math.prod(plan.output.chunk) * plan.itemsize))
         for i in range(0, len(cells), several):
-            self._writes.append(_Write(group, cells[i : i + several]))
+            self._writes.append(functools.partial(self._write, group, cells[i : i + several]))
             group.writes_left += 1
 
-    def _write(self, task: _Write) -> None:
+    def _write(self, group: _Group, cells: list[Shape]) -> None:
         plan = self._plan
         begin = time.perf_counter()
         elems = 0
-        for cell in task.cells:
+        for cell in cells:
             if self._failure is not None:
                 break
-            lo = tuple(
-                a + i * c for a, i, c in zip(task.group.lo, cell, plan.output.chunk, strict=True)
-            )
-            self._sink.write(lo, task.group.memory[cell])
+            lo = tuple(a + i * c for a, i, c in zip(group.lo, cell, plan.output.chunk, strict=True))
+            self._sink.write(lo, group.memory[cell])
             elems += math.prod(
                 min(c, n - a) for a, c, n in zip(lo, plan.output.chunk, plan.shape, strict=True)
             )
@@ -250,9 +229,9 @@ class Pipeline(Crew):
         with self._changed:
             self.busy.write += end - begin
             self._writing -= 1
-            task.group.writes_left -= 1
-            if task.group.writes_left == 0:
-                self._free.append(task.group.memory)
+            group.writes_left -= 1
+            if group.writes_left == 0:
+                self._free.append(group.memory)
                 self._groups -= 1
             self._at_work -= 1
             self._tell(elems * plan.itemsize)

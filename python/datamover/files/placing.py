@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover import lifeline
@@ -28,6 +28,8 @@ from datamover.files import (
     zarr_group,
 )  # fmt: skip
 from datamover.files.agreement import together
+from datamover.files.formats import Late
+from datamover.files.space import opened
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
 
@@ -84,9 +86,9 @@ class LocalPlace:
         source: str | None,
         output: str,
         token: str,
-        overwrite: bool,
-        overwrite_group: bool | None,
-        member: str | None,
+        overwrite: bool = False,
+        overwrite_group: bool | None = False,
+        member: str | None = None,
     ):
         self._said = (source, output, overwrite, overwrite_group, member)
         self._output, self._overwrite = output, overwrite
@@ -95,7 +97,7 @@ class LocalPlace:
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
-        self.late: Mapping[str, bytes] = {}  # metadata of an output at an address
+        self.late: Late = {}  # metadata of an output at an address
 
     def check(self) -> None:
         """Check, before anything is written, that the output can be created.
@@ -147,7 +149,7 @@ def begin(
     comm: MPI.Comm | None,
     place: Any,
     is_directory: bool,
-    create: Callable[[str], Mapping[str, bytes]],
+    create: Callable[[str], Late],
 ) -> None:
     """Make an unfinished output, by `create` on one process, and hold it on all. Collective.
 
@@ -207,27 +209,21 @@ def check_place(
         raise IoFailed(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoFailed(f"{output} is a directory but not a Zarr store: it is not replaced")
-    if not overwrite_group:
-        there = _datasets_in(output, overwrite_group)
-        if len(there) > 1:
-            raise IoFailed(
-                f"{output} is an HDF5 file of several datasets: {_how_to_replace(overwrite_group)}"
-            )
-        if member and there and there != [member]:
-            raise IoFailed(
-                f"{output} holds the dataset {there[0]!r}, not {member!r}: "
-                f"{_how_to_replace(overwrite_group)}"
-            )
-    if os.path.isdir(output) and not overwrite_group and not zarr_group.is_surely_array(output):
-        raise IoFailed(
-            f"{output} is a Zarr group, perhaps with many arrays: "
-            f"{_how_to_replace(overwrite_group)}"
-        )
+    if overwrite_group:
+        return
+    how = _how_to_replace(overwrite_group)
+    there = _datasets_in(output, how)
+    if len(there) > 1:
+        raise IoFailed(f"{output} is an HDF5 file of several datasets: {how}")
+    if member and there and there != [member]:
+        raise IoFailed(f"{output} holds the dataset {there[0]!r}, not {member!r}: {how}")
+    if os.path.isdir(output) and not zarr_group.is_surely_array(output):
+        raise IoFailed(f"{output} is a Zarr group, perhaps with many arrays: {how}")
 
 
 def _refuse_further_dataset(output: str, member: str | None) -> None:
     """Raise without the advice to replace a file, if its other datasets would be lost."""
-    there = [] if member is None else _datasets_in(output, overwrite_group=False)
+    there = [] if member is None else _datasets_in(output, _how_to_replace(False))
     if there and member not in there:
         raise IoFailed(
             f"{output} exists, with the dataset {there[0]!r}"
@@ -236,7 +232,7 @@ def _refuse_further_dataset(output: str, member: str | None) -> None:
         )
 
 
-def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
+def _datasets_in(output: str, how_to_replace: str) -> list[str]:
     """Return the names of the datasets in an existing HDF5 file; none for another file.
 
     A file with the extension of HDF5 counts as another file only if it is empty.
@@ -250,11 +246,12 @@ def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
     try:
         is_called_so = by_name is not None and by_name.name == "hdf5" and os.path.isfile(output)
         if hdf5.recognizes(output) or (is_called_so and os.path.getsize(output)):
-            return hdf5.names(output)
+            with hdf5.open_file(output) as file:
+                return list(hdf5.datasets(file))
     except (IoFailed, Unsupported, OSError) as e:
         raise IoFailed(
             f"{e}; the datasets in it would be lost: close it in the program that has it open; "
-            f"otherwise {_how_to_replace(overwrite_group)}"
+            f"otherwise {how_to_replace}"
         ) from e
     return []
 
@@ -299,19 +296,14 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
     zarr_group.remove_copies_around(output)
     if not overwrite:
         _place_new(temporary, output)
-    elif not os.path.lexists(output) or _is_replaced_at_once(temporary, output):
-        os.replace(temporary, output)
+    elif not os.path.lexists(output) or not any(map(os.path.isdir, (temporary, output))):
+        os.replace(temporary, output)  # files at once
     elif rename_with(temporary, output, RENAME_EXCHANGE):
         old = temporary
     else:
         old = _place_in_two_steps(temporary, output)
     _sync_directory(os.path.dirname(output))
     return old
-
-
-def _is_replaced_at_once(temporary: str, output: str) -> bool:
-    """Return whether both are files."""
-    return not os.path.isdir(temporary) and not os.path.isdir(output)
 
 
 def _place_new(temporary: str, output: str) -> None:
@@ -355,11 +347,8 @@ def rename_with(source: str, destination: str, flags: int) -> bool:
 def _sync_directory(directory: str) -> None:
     """Sync names to the disk. The output is in place already, so a failure is only logged."""
     try:
-        fd = os.open(directory, os.O_RDONLY)
-        try:
+        with opened(directory) as fd:
             os.fsync(fd)
-        finally:
-            os.close(fd)
     except OSError as e:
         log.warning("%s could not be synced to the disk: %s", directory, e.strerror)
 
@@ -506,22 +495,16 @@ def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> N
         The result of `claim` or `hold`.
     """
     try:
-        if removes or not (lock is None or _is_there(lock, temporary, output)):
+        # If it has the output's name, the hidden name is that of the old output, which the process
+        # that removes it lists.
+        its = (temporary, output)
+        if removes or not (lock is None or any(_is_still(lock, path) for path in its)):
             clean_up(temporary, output)
     except OSError as e:
         log.warning("%s could not be removed: %s", temporary, e)
     finally:
         if lock is not None:
             let_go(lock)
-
-
-def _is_there(lock: int, temporary: str, output: str) -> bool:
-    """Return whether the written output exists, under either name.
-
-    If it has the output's name, the hidden name is that of the old output, which the process that
-    removes it lists.
-    """
-    return _is_still(lock, temporary) or _is_still(lock, output)
 
 
 def clean_up(temporary: str, output: str) -> None:

@@ -207,8 +207,14 @@ class Series(Unfinished):
             for variable in self._variables:
                 variable.check(group, rechunk)
             self.steps = group[self._variables[0].name].shape[0]
-            self._coordinates = self._coordinates_in(group) if self.steps else None
-        self._work = _Appending(self._comm, self._address, self)
+            along = (self._along,)  # of arrays that have a number for each step
+            named = {n: a for n, a in group.arrays() if a.metadata.dimension_names == along}
+            self._coordinates = {n: str(a.dtype) for n, a in named.items()} if self.steps else None
+        self._work = Work(self._comm, self._address, to_file=True)
+        self._work.items, self._work.ranks = self._items, tuple(range(self._comm.size))
+        self._work.max_bytes = MOST_BYTES
+        held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
+        self._work.open = lambda name: held()._next_step(name)  # type: ignore[method-assign]
         self._work.agree_on_files()
         for group in self._work.plan({n: item.spec().dtype for n, item in self._items.items()}):
             self._moves.append(self._work.staged(group, keeps=True))
@@ -229,28 +235,23 @@ class Series(Unfinished):
 
         if os.path.lexists(self.path) and not overwrite:
             raise IoFailed(f"{self.path} exists; pass resume=True or overwrite=True")
-        place = placing.LocalPlace(
-            None, self.path, placing.token(None), overwrite, overwrite_group=True, member=None
-        )
+        place = placing.LocalPlace(None, self.path, placing.token(None), overwrite, True)
         # Not by the methods of `place`, which refuse a path whose series is open, as this one is.
         placing.check_place(self.path, overwrite, overwrite_group=True)
         try:
             place.claim(is_directory=True)
             zarr.create_group(place.path)
             for variable in self._variables:
-                variable.create(place.path)
+                item, at = variable.item, os.path.join(place.path, variable.name)
+                create(at, item.shape, item.dtype, variable.names, variable.chunks)
             zarr_group.consolidate(place.path)
             placing.place(place.path, self.path, overwrite)
         finally:
             place.give_back()
 
-    def _coordinates_in(self, group: Any) -> dict[str, str]:
-        """Return the dtypes of the arrays that have a number for each step, by name."""
-        return {
-            name: str(array.dtype)
-            for name, array in group.arrays()
-            if array.metadata.dimension_names == (self._along,)
-        }
+    def _next_step(self, name: str) -> StepWriter:
+        """Open the next step of an array."""
+        return StepWriter(os.path.join(self.path, name), self.steps)
 
     def _cut_back(self, rechunk: bool) -> None:
         """Keep the steps that are complete in all arrays. By the first process."""
@@ -357,22 +358,6 @@ class Series(Unfinished):
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.steps} steps"
         return f"Series({self.path!r}, {state})"
-
-
-class _Appending(Work):
-    """Writing of the next step of a series."""
-
-    def __init__(self, comm: MPI.Comm, address: int, series: Series):
-        super().__init__(comm, address, to_file=True)
-        self._series = weakref.ref(series)
-        self.items = series._items
-        self.ranks = tuple(range(comm.size))
-        self.max_bytes = MOST_BYTES
-
-    def open(self, name: str) -> StepWriter:
-        """Open the next step of an array."""
-        series: Any = self._series()
-        return StepWriter(os.path.join(series.path, name), series.steps)
 
 
 def _dtype_of(value: Any) -> str:

@@ -10,6 +10,7 @@ import os
 import socket
 
 from datamover.errors import IoFailed
+from datamover.files.addresses import enclosing
 
 
 def _lock_path(series: str) -> str:
@@ -51,13 +52,12 @@ def release(series: str, fd: int) -> None:
 
 def check_free(output: str) -> None:
     """Raise IoFailed if another process appends to the series at a path, or to one around it."""
-    while output != os.path.dirname(output):
-        path = _lock_path(output)
+    for series in (output, *enclosing(output)):
+        path = _lock_path(series)
         no_lock = contextlib.suppress(FileNotFoundError, PermissionError)
         if os.path.isfile(path):
             with no_lock, open(path, "rb") as file:
-                _lock(file.fileno(), fcntl.LOCK_SH, output)
-        output = os.path.dirname(output)
+                _lock(file.fileno(), fcntl.LOCK_SH, series)
 
 
 def _lock(fd: int, kind: int, series: str) -> None:

@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import resource
+from collections.abc import Iterator
+
+from datamover.errors import IoFailed
 
 #: The hidden name under which an output is written (`placing.temporary_path`).
 UNFINISHED = re.compile(r"\.(.+)\.[^.]+\.partial")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Appended if the needed space is that of elements that are encoded.
+ENCODED = " (the array before compression)"
+
+
+@contextlib.contextmanager
+def opened(path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Yield the descriptor of a file or directory, open in a block."""
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def is_no_space(error: OSError) -> bool:
@@ -41,11 +57,8 @@ def check_room_to_grow(path: str, nbytes: int) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit != resource.RLIM_INFINITY and nbytes > limit:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened(path) as fd:
         check_room(fd, nbytes)
-    finally:
-        os.close(fd)
 
 
 def free_bytes(directory: str) -> int:
@@ -57,6 +70,24 @@ def free_bytes(directory: str) -> int:
     """
     found = os.statvfs(directory)
     return found.f_bavail * found.f_frsize if found.f_blocks else (1 << 63) - 1
+
+
+@contextlib.contextmanager
+def naming_no_space(path: str, needed_bytes: int | None = None, more: str = "") -> Iterator[None]:
+    """Raise the error of a full disk in a block as IoFailed with the words of `no_space`."""
+    try:
+        yield
+    except OSError as e:
+        raise_no_space(e, path, needed_bytes, more)
+        raise
+
+
+def raise_no_space(
+    error: BaseException, path: str, needed_bytes: int | None = None, more: str = ""
+) -> None:
+    """Raise IoFailed with the words of `no_space` if an error reports a full disk."""
+    if isinstance(error, OSError) and is_no_space(error):
+        raise IoFailed(no_space(path, error, needed_bytes) + more) from error
 
 
 def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:

@@ -28,6 +28,7 @@ from datamover.errors import InvalidState, WrongType
 from datamover.files.agreement import threads_here, together
 from datamover.files.array_steps import StepPlan, steps_of
 from datamover.files.at_work import boxes, do_all, threads_within
+from datamover.files.chunk_plan import runs
 from datamover.files.formats import Shape
 from datamover.files.state_items import Item
 from datamover.layouts import Layout
@@ -87,25 +88,17 @@ class Files:
     ):
         self._open, self._threads, self._max_bytes = open, threads, max_bytes
 
-    def read(self, parts: Iterator[Part]) -> None:
-        """Fill parts with elements in the byte order of the machine, which movers need."""
+    def transfer(self, parts: Iterator[Part], to_file: bool) -> None:
+        """Write parts, or fill them in the byte order of the machine, which movers need."""
 
         def work(file: Any, at: Shape, piece: np.ndarray) -> None:
+            if to_file:
+                file.write(at, piece.astype(file.spec.dtype, copy=False))
+                return
             file.read(at, piece)
             if piece.dtype != file.spec.dtype:
                 piece.view(file.spec.dtype).byteswap(inplace=True)
 
-        self._do(parts, work)
-
-    def write(self, parts: Iterator[Part]) -> None:
-        """Write parts."""
-
-        def work(file: Any, at: Shape, piece: np.ndarray) -> None:
-            file.write(at, piece.astype(file.spec.dtype, copy=False))
-
-        self._do(parts, work)
-
-    def _do(self, parts: Iterator[Part], work: Callable[[Any, Shape, np.ndarray], None]) -> None:
         found = list(parts)
         with contextlib.ExitStack() as opened:
             files: dict[str, Any] = {}
@@ -252,7 +245,7 @@ def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
 
     Parameters
     ----------
-    file : Reader or Writer
+    file : Reader
         Has `spec`, `granule`, and perhaps `reads_parts`.
     item : Item
     rank : int
@@ -361,13 +354,9 @@ def _is_whole(file: Any, box: Region, to_file: bool) -> bool:
 
 def _run_bytes(spec: Any, region: Region) -> int:
     """Return the bytes of a run that is contiguous in the file and in a box."""
-    extents = zip(region.shape, spec.shape, strict=True)
-    run = spec.dtype.itemsize
-    for n, whole in reversed(list(extents)) if spec.order == "C" else extents:
-        run *= n
-        if n < whole:
-            break
-    return run
+    axes = tuple(range(region.dims))[:: 1 if spec.order == "C" else -1]
+    pieces = runs(tuple(region.shape), spec.shape, axes)
+    return region.size * spec.dtype.itemsize // pieces
 
 
 class Work:
@@ -447,7 +436,7 @@ class Work:
     def transfer_direct(self) -> None:
         """Read or write the arrays that need no mover. Collective."""
         with together(self.comm):
-            self._do(direct_parts(self._direct, self.comm.rank))
+            self.files.transfer(direct_parts(self._direct, self.comm.rank), self._to_file)
 
     def execute(self, moves: StagedMoves) -> None:
         """Read or write the arrays of a group. Collective."""
@@ -455,12 +444,9 @@ class Work:
             if self._to_file:
                 moves.mover(k)()
             with together(self.comm):
-                self._do(moves.parts(k))
+                self.files.transfer(moves.parts(k), self._to_file)
             if not self._to_file:
                 moves.mover(k)()
-
-    def _do(self, parts: Iterator[Part]) -> None:
-        (self.files.write if self._to_file else self.files.read)(parts)
 
     def staged(self, moves: list[StagedMove], keeps: bool = False) -> StagedMoves:
         """Make staging memory for moves. Collective."""

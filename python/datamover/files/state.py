@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover.arguments import flag, integers
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names
 from datamover.files.agreement import together
 from datamover.files.staged_moves import MAX_BYTES, Work, limit_of
+from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     Item,
     Rows,
@@ -32,8 +34,8 @@ from datamover.files.state_items import (
     targets_of,
 )
 from datamover.files.state_save import Save, Saving
-from datamover.files.state_stores import Origin, whole
-from datamover.files.stripes import file_ranks
+from datamover.files.state_stores import Origin, StoreOptions, whole
+from datamover.files.stripes import file_ranks, writers_of
 from datamover.layouts import Layout
 from datamover.mpi import collectively
 
@@ -50,10 +52,8 @@ class Load(Work):
         super().__init__(comm, address, to_file=False)
         self.origin, self.targets = origin, targets
         self.items = {name: item for name, item in targets.items() if item is not None}
-        self.specs: dict[str, Any] = {}
         self.dtypes: dict[str, np.dtype] = {}
         self.values: dict[str, Any] = {}
-        self._granules: dict[str, Any] = {}
 
     def open(self, name: str) -> Any:
         """Open an array for reading."""
@@ -68,14 +68,14 @@ class Load(Work):
             )
         check_items(self.items, self.comm)
         for name in self.targets:
-            self.specs[name], self._granules[name] = self.origin.described(name)
+            self.origin.described(name)
         for name, item in self.items.items():
             self._check(name, item)
         refuse_shared_memory(self.items, self.comm.rank)
         self.values = self.origin.values()
 
     def _check(self, name: str, item: Item) -> None:
-        spec = self.specs[name]
+        spec, _ = self.origin.described(name)
         if item.shape != spec.shape:
             raise Mismatch(
                 f"{name!r} has the shape {spec.shape} in {self.origin.path}; the layout has "
@@ -97,14 +97,9 @@ class Load(Work):
         }
         for name, item in self.targets.items():
             wanted = item and (item.shape, item.origin, item.array is None)
-            spec = self.specs[name]
-            said[f"targets for {name!r}"] = (
-                wanted,
-                spec.shape,
-                str(spec.dtype),
-                spec.order,
-                self._granules[name],
-            )
+            spec, granule = self.origin.described(name)
+            of_file = spec.shape, str(spec.dtype), spec.order, granule
+            said[f"targets for {name!r}"] = (wanted, *of_file)
         agree_on(self.address, said)
         self.agree_on_files()
 
@@ -274,10 +269,17 @@ def save(
     def prepare() -> Save:
         state = state_of(arrays, comm.size, rows.layouts())
         found = Save(comm, address, names.place_of(path), state)
-        check_items(found.state.items, comm)
-        found.set_options(
-            overwrite, chunks, compressor, zarr_format, writers, max_bytes, wait, dimensions
-        )
+        check_items(state.items, comm)
+        found.overwrite, found.waits = flag(overwrite, "overwrite"), flag(wait, "wait")
+        count = writers_of(found.output, writers, comm.size)
+        found.ranks = file_ranks(count, "writers", comm.size)
+        found.max_bytes = limit_of(max_bytes)
+        if chunks is not None and not isinstance(chunks, Mapping):
+            raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
+        if compressor is not None and not isinstance(compressor, str):
+            raise WrongType(f"compressor is {compressor!r}, it must be a string")
+        boxes = {str(n): integers(box, f"chunks of {n!r}") for n, box in (chunks or {}).items()}
+        found.options = StoreOptions(boxes, compressor, zarr_format, names_said(dimensions))
         return found
 
     job = collectively(address, prepare)

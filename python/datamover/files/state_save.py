@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from datamover.arguments import flag, integers
 from datamover.collective_calls import ending, refused_by
-from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
+from datamover.errors import InvalidState, Mismatch, NoMemory
 from datamover.files import (
     address_place,
     placing,
@@ -18,8 +17,7 @@ from datamover.files import (
 )
 from datamover.files.agreement import Unfinished, together
 from datamover.files.at_work import Task
-from datamover.files.staged_moves import StagedMove, StagedMoves, Work, limit_of
-from datamover.files.state_dimensions import names_said
+from datamover.files.staged_moves import StagedMove, StagedMoves, Work
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
     State,
@@ -28,7 +26,6 @@ from datamover.files.state_items import (
     bytes_digest,
 )
 from datamover.files.state_stores import StoreOptions, target_of
-from datamover.files.stripes import file_ranks, writers_of
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
@@ -38,37 +35,17 @@ if TYPE_CHECKING:
 class Save(Work):
     """One save on one process."""
 
+    overwrite: bool
+    waits: bool
+    options: StoreOptions
+
     def __init__(self, comm: MPI.Comm, address: int, output: str, state: State):
         super().__init__(comm, address, to_file=True)
         self.output, self.state, self.items = output, state, state.items
-        self.temporary = ""
         self.target: Any = None
         self._place: Any = None
-
-    def set_options(
-        self,
-        overwrite: Any,
-        chunks: Any,
-        compressor: Any,
-        zarr_format: Any,
-        writers: Any,
-        max_bytes: Any,
-        wait: Any,
-        dimensions: Any,
-    ) -> None:
-        """Check options. Local."""
-        self.overwrite, self.waits = flag(overwrite, "overwrite"), flag(wait, "wait")
-        count = writers_of(self.output, writers, self.comm.size)
-        self.ranks = file_ranks(count, "writers", self.comm.size)
-        self.max_bytes = limit_of(max_bytes)
-        if chunks is not None and not isinstance(chunks, Mapping):
-            raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
-        if compressor is not None and not isinstance(compressor, str):
-            raise WrongType(f"compressor is {compressor!r}, it must be a string")
-        by_name = {
-            str(name): integers(box, f"chunks of {name!r}") for name, box in (chunks or {}).items()
-        }
-        self.options = StoreOptions(by_name, compressor, zarr_format, names_said(dimensions))
+        self._captured: list[StagedMoves] = []
+        self._one_of_both = [None]  # thread and program: the first that lets go takes it
 
     def agree(self) -> None:
         """Check that all processes pass the same; determine what is written. Collective."""
@@ -97,32 +74,30 @@ class Save(Work):
             hint = WHERE_PARTS_DIFFER if " values for " in str(error) else ""
             raise Mismatch(f"{error}{hint}") from None
         agree_on_dtypes(self.address, state.items)
-
-        def settle() -> None:
-            self.target = target_of(self.output)(self.output, state, self.options)
-
-        collectively(self.address, settle)
+        self.target = collectively(
+            self.address, lambda: target_of(self.output, state, self.options)
+        )
         self.agree_on_files()
 
     def open(self, name: str) -> Any:
         """Open an array for writing."""
-        return self.target.open(self.temporary, name)
+        return self.target.open(self._place.path, name)
 
     def run(self) -> Saving | None:
         """Create the output, or capture the arrays and continue in a thread. Collective."""
         replaces = (self.overwrite, self.overwrite)
         token = placing.token(self.address)
         self._place = address_place.place_of(None, self.output, token, *replaces)
-        self.temporary = self._place.path
         try:
             placing.begin(self.comm, self._place, self.target.is_directory, self.target.create)
             dtypes = {name: spec.dtype for name, spec in self.target.specs.items()}
             groups = self.plan(dtypes, None if self.waits else self.max_bytes)
             if not self.waits:
-                return Saving(self, self._capture(groups))
+                self._capture(groups)
+                return Saving(self)
             self.transfer(groups)
             with together(self.comm):
-                self.sync()
+                self._place.sync()
             self.finish()
         except BaseException:
             self.close()
@@ -130,7 +105,7 @@ class Save(Work):
         self.close()
         return None
 
-    def _capture(self, groups: list[list[StagedMove]]) -> list[StagedMoves]:
+    def _capture(self, groups: list[list[StagedMove]]) -> None:
         """Copy all arrays to the processes that write them. Collective."""
         held = sum(
             move.plan.most_bytes * len(move.plan.steps) for group in groups for move in group
@@ -141,22 +116,41 @@ class Save(Work):
                     "with wait=False, everything is captured at once: max_bytes must be at least "
                     f"{2 * held:,}; it is {self.max_bytes:,}"
                 )
-        captured: list[StagedMoves] = []
         try:
             for group in groups:
                 for moves in _by_steps(group):  # each step has staging memory of its own
-                    captured.append(self.staged(moves))
-                    captured[-1].mover(0)()
-                    captured[-1].free_movers()
+                    self._captured.append(self.staged(moves))
+                    self._captured[-1].mover(0)()
+                    self._captured[-1].free_movers()
         except BaseException:
-            for held_moves in captured:
-                held_moves.close()
+            for captured in self._captured:
+                captured.close()
             raise
-        return captured
 
-    def sync(self) -> None:
-        """Sync everything that this process wrote to the disk. Local."""
-        self._place.sync()
+    def write_captured(self) -> None:
+        """Write everything, in a thread, while a program continues or has dropped the save. Local.
+
+        No MPI.
+        """
+        try:
+            for moves in self._captured:
+                self.files.transfer(moves.parts(0), to_file=True)
+            self._place.sync()
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Release memory and place if both thread and program have let go. Local.
+
+        Without a lock: the garbage collector may call it within itself.
+        """
+        if self._one_of_both:
+            with contextlib.suppress(IndexError):  # the other one was as fast
+                self._one_of_both.pop()
+                return
+        for moves in self._captured:
+            moves.close()
+        self.close()
 
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
@@ -206,16 +200,16 @@ class Saving(Unfinished):
     """
 
     # On the class: after an interrupt, an object may lack its own.
-    _writing: _Writing | None = None
+    _job: Save | None = None
     _output = ""
 
-    def __init__(self, job: Save, captured: list[StagedMoves]):
+    def __init__(self, job: Save):
         self._comm, self._output = job.comm, job.output
         words = f"the save of {job.output} was not waited for"
         self._begin(job.comm, job.output, words, "; there is no new output")
-        writing = self._writing = _Writing(job, captured)
+        self._job = job
         self.closed = False
-        self._task = Task(writing.run)
+        self._task = Task(job.write_captured)
 
     @property
     def done(self) -> bool:
@@ -249,48 +243,18 @@ class Saving(Unfinished):
         with together(self._comm):
             if self._task.failure is not None:
                 raise self._task.failure
-        cast(_Writing, self._writing).job.finish()
+        cast(Save, self._job).finish()
 
     def _finish_writing(self) -> None:
         self._task.wait()
 
     def _release(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.let_go()
+        job, self._job = self._job, None
+        if job is not None:
+            job.let_go()
 
     def __repr__(self) -> str:
         if self.closed:
             return f"Saving({self._output!r}, ended)"
         state = "to be waited for" if self.done else "being written"
         return f"Saving({self._output!r}, {state})"
-
-
-class _Writing:
-    """Work of a thread, while a program continues or has dropped the save."""
-
-    def __init__(self, job: Save, captured: list[StagedMoves]):
-        self.job, self._captured = job, captured
-        self._one_of_both = [None]  # thread and program: the first that lets go takes it
-
-    def run(self) -> None:
-        """Write everything. Local; no MPI."""
-        try:
-            for moves in self._captured:
-                self.job.files.write(moves.parts(0))
-            self.job.sync()
-        finally:
-            self.let_go()
-
-    def let_go(self) -> None:
-        """Release memory and place if both thread and program have let go. Local.
-
-        Without a lock: the garbage collector may call it within itself.
-        """
-        if self._one_of_both:
-            with contextlib.suppress(IndexError):  # the other one was as fast
-                self._one_of_both.pop()
-                return
-        for moves in self._captured:
-            moves.close()
-        self.job.close()

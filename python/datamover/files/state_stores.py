@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -33,9 +32,10 @@ from datamover.files import (
 )
 from datamover.files.addresses import AddressBytes
 from datamover.files.chunk_boxes import nearly_cubic
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
+from datamover.files.hdf5_types import h5py
 from datamover.files.names import HDF5_SUFFIXES, can_be_in_zarr, place_of
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import is_no_space, naming_no_space
 from datamover.files.state_items import State
 
 #: Approximate default size of chunks of distributed arrays in Zarr.
@@ -90,7 +90,7 @@ class _Target:
                 raise type(e)(f"{name!r}: {e}") from e
         self.specs = {name: output.spec for name, output in self._outputs.items()}
 
-    def create(self, path: str) -> Mapping[str, bytes]:
+    def create(self, path: str) -> Late:
         """Create everything except the elements of distributed arrays; see `formats.Output`."""
         late = self._make(path)
         for name, array in self._state.arrays.items():
@@ -99,7 +99,7 @@ class _Target:
                     file.write((0,) * array.ndim, np.asarray(array, order="C"))
         return late
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         """Create everything except elements."""
         raise NotImplementedError
 
@@ -125,25 +125,14 @@ class ZarrTarget(_Target):
         options = dataclasses.replace(options, zarr_format=self._zarr_format)
         super().__init__(path, _of_json(state), options)
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
         members = {name: output.create for name, output in self._outputs.items()}
-        try:
+        with naming_no_space(path):
             return zarr_group.make_group(
                 path, self._state.values, empty, self._zarr_format, members
             )
-        except OSError as e:
-            if is_no_space(e):
-                raise IoFailed(no_space(path, e)) from e
-            raise
-
-    def create(self, path: str) -> Mapping[str, bytes]:
-        """Create everything except the elements of distributed arrays; see `formats.Output`."""
-        late = super().create(path)
-        if not addresses.is_address(path):
-            zarr_group.consolidate(path)
-        return late
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
@@ -161,21 +150,12 @@ def _of_json(state: State) -> State:
     return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
 
 
-class _FileTarget(_Target):
-    """A file."""
-
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        if options.chunks or options.compressor is not None or options.zarr_format is not None:
-            raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
-        super().__init__(path, state, options)
-
-
-class Hdf5Target(_FileTarget):
+class Hdf5Target(_Target):
     """An HDF5 file with a contiguous dataset per array."""
 
     _format = "hdf5"
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         def fill(file: Any) -> None:
             for name, value in self._state.values.items():
                 try:
@@ -192,7 +172,7 @@ class Hdf5Target(_FileTarget):
         return {}
 
 
-class NpyTarget(_FileTarget):
+class NpyTarget(_Target):
     """An .npy file of one array."""
 
     _format = "npy"
@@ -204,33 +184,35 @@ class NpyTarget(_FileTarget):
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
         super().__init__(path, state, options)
 
-    def _make(self, path: str) -> Mapping[str, bytes]:
+    def _make(self, path: str) -> Late:
         (output,) = self._outputs.values()
         return output.create(path)
 
 
-def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
+TARGETS: dict[str, type[_Target]] = {"zarr": ZarrTarget, "hdf5": Hdf5Target, "npy": NpyTarget}
+
+
+def target_of(path: str, state: State, options: StoreOptions) -> _Target:
     """Return the target for an output by its extension.
 
     Raises
     ------
     InvalidArgument
-        The extension is unknown, or not written at addresses.
+        The extension is unknown, or not written at addresses; or options do not apply.
     """
     found = formats.by_suffix(path)
-    name = "" if found is None else found.name
-    if name == "zarr":
-        return ZarrTarget
-    if addresses.is_address(path):
+    target = TARGETS.get("" if found is None else found.name)
+    if target is not ZarrTarget and addresses.is_address(path):
         raise InvalidArgument(
             f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
         )
-    if name == "hdf5":
-        return Hdf5Target
-    if name == "npy":
-        return NpyTarget
-    known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
-    raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
+    if target is None:
+        known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
+        raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
+    of_zarr = (options.chunks or None, options.compressor, options.zarr_format)
+    if target is not ZarrTarget and of_zarr != (None, None, None):
+        raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
+    return target(path, state, options)
 
 
 class Origin:
@@ -339,7 +321,7 @@ class Origin:
     def _single_element(self, name: str, dataset: Any) -> Any:
         """Read an HDF5 dataset without dimensions."""
         dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{self.path}:/{name}")
-        if hdf5.h5py().check_string_dtype(dtype):
+        if h5py.check_string_dtype(dtype):
             return dataset.asstr(errors="backslashreplace")[()]
         is_opaque = hdf5_types.is_opaque(dtype)  # h5py does not read all of these
         return whole(self.open(name))[()] if is_opaque else dataset[()]

@@ -15,7 +15,7 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,13 +32,16 @@ from datamover.files import (
     zarr_group,
     zarr_output,
 )
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
+from datamover.files.hdf5_types import h5py
 from datamover.files.state_dimensions import checked_names
-from datamover.files.zarr_array import bound, created, opened, write_objects
+from datamover.files.zarr_array import bound, created, opened, writing
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
 MOST_AT_A_TIME = 1 << 14
+#: Options that strings and lists of any length do not have.
+NOT_OF_STRINGS = ("region", "axes", "shards", "dtype", "output_dtype")
 #: Maximum bytes of a string in HDF5 for each byte in Python.
 GROWTH = 2
 
@@ -48,7 +51,7 @@ Box = tuple[slice, ...]
 def is_of(dataset: Any) -> bool:
     """Return whether a dataset's elements are strings of any length."""
     kind = dataset.id.get_type()
-    is_string = kind.get_class() == hdf5.h5py().h5t.STRING
+    is_string = kind.get_class() == h5py.h5t.STRING
     return is_string and kind.is_variable_str() and dataset.shape is not None
 
 
@@ -158,10 +161,10 @@ def opened_in_hdf5(path: str, name: str | None, to: str) -> Iterator[Strings | N
         data.forget()
 
 
-@contextlib.contextmanager
-def opened_in_zarr(path: str) -> Iterator[Strings | None]:
+def opened_in_zarr(path: str) -> contextlib.AbstractContextManager[Strings | None]:
     """Open an array, which may be at an address; None if it can be moved."""
-    yield of_zarr(path) if zarr_group.has_strings(zarr_group.metadata(path)) else None
+    are_strings = zarr_group.has_strings(zarr_group.metadata(path))
+    return contextlib.nullcontext(of_zarr(path) if are_strings else None)
 
 
 def of_zarr(path: str) -> Strings:
@@ -183,9 +186,9 @@ def of_zarr(path: str) -> Strings:
 def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None:
     """Write strings to an open file, with their attributes."""
     attributes = source.kept.others["attributes"]
-    properties = hdf5.h5py().h5p.create(hdf5.h5py().h5p.DATASET_CREATE)
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     hdf5_attributes.give_room(properties, hdf5_attributes.are_large(attributes))
-    spec = ArraySpec(source.shape, hdf5.h5py().string_dtype())
+    spec = ArraySpec(source.shape, h5py.string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
     for box, strings in source.boxes(options):
         hdf5.check_growth(file, GROWTH * _bytes_of(strings))
@@ -197,10 +200,9 @@ def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None
 
 def copy_object(held: Any, made: Any, name: str) -> None:
     """Let HDF5 copy a dataset or datatype to another file, without attributes."""
-    low = hdf5.h5py()
-    properties = low.h5p.create(low.h5p.OBJECT_COPY)
-    properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
-    low.h5o.copy(held.id, b".", made.id, name.encode(), properties, hdf5.link_properties())
+    properties = h5py.h5p.create(h5py.h5p.OBJECT_COPY)
+    properties.set_copy_object(h5py.h5o.COPY_WITHOUT_ATTR_FLAG)
+    h5py.h5o.copy(held.id, b".", made.id, name.encode(), properties, hdf5.link_properties())
 
 
 def copy_dataset(where: str, held: Any, file: Any, name: str) -> None:
@@ -219,13 +221,13 @@ def copy_dataset(where: str, held: Any, file: Any, name: str) -> None:
 
 
 def _copy_elements(where: str, held: Any, file: Any, name: str) -> None:
-    low, made = hdf5.h5py(), file[name]
+    made = file[name]
     for box in _written_boxes(held):
-        here, space = held.id.get_space(), low.h5s.create(low.h5s.SCALAR)
+        here, space = held.id.get_space(), h5py.h5s.create(h5py.h5s.SCALAR)
         if box:
             counts = tuple(part.stop - part.start for part in box)
             here.select_hyperslab(tuple(part.start for part in box), counts)
-            space = low.h5s.create_simple(counts)
+            space = h5py.h5s.create_simple(counts)
         with hdf5.reading(where):
             values, memory = hdf5_attributes.memory_for(held.id.get_type(), space)
             held.id.read(space, here, values, memory)
@@ -236,18 +238,17 @@ def _copy_elements(where: str, held: Any, file: Any, name: str) -> None:
 
 def make_empty(where: str, dataset: Any, made: Any, name: str, shape: Shape) -> None:
     """Create a dataset with the properties of another one and a shape, without elements."""
-    low = hdf5.h5py()
     properties = dataset.id.get_create_plist()
     if dataset.is_virtual or dataset.external:
-        properties = low.h5p.create(low.h5p.DATASET_CREATE)
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     hdf5_attributes.give_room(properties, hdf5_attributes.has_room(dataset))
     kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
     if shape != dataset.shape:
         growing = (n is None for n in dataset.maxshape)
-        most = (low.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
-        space = low.h5s.create_simple(shape, tuple(most))
+        most = (h5py.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
+        space = h5py.h5s.create_simple(shape, tuple(most))
     try:
-        low.h5d.create(
+        h5py.h5d.create(
             made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()
         )
     except (TypeError, ValueError) as e:
@@ -272,7 +273,7 @@ def has_objects(dataset: Any) -> bool:
 def _has_fill_of_any_length(dataset: Any) -> bool:
     """Return whether a dataset has a fill value of its own with strings or lists of any length."""
     defined = dataset.id.get_create_plist().fill_value_defined()
-    is_own = defined == hdf5.h5py().h5d.FILL_VALUE_USER_DEFINED
+    is_own = defined == h5py.h5d.FILL_VALUE_USER_DEFINED
     return is_own and hdf5_types.consists_of(dataset.id.get_type(), hdf5_types.is_of_any_length)
 
 
@@ -323,9 +324,21 @@ def chunks_of(dataset: Any) -> Shape:
     return tuple(max(n, 1) for n in (min(shape[0], rows), *shape[1:]))
 
 
-def described(source: Strings, options: MoveOptions) -> Strings:
-    """Return strings with the chunks and names of dimensions that are requested."""
+def described(source: Strings, path: str, to: str, options: MoveOptions) -> Strings:
+    """Return the strings of a path for a format, with the requested chunks and names of dimensions.
+
+    Raises
+    ------
+    InvalidArgument
+        Strings do not have an option.
+    """
     kept, dims = source.kept, options.dims
+    kind = "zarr" if source.dataset is None else "hdf5"
+    formats.check_options(options, formats.named(kind), formats.named(to))
+    what = "is not for elements of any length, such as strings,"
+    formats.refuse(NOT_OF_STRINGS, options, f"{what} as in {path}")
+    if to == "hdf5":
+        formats.refuse(("chunks", "compressor"), options, f"{what} in HDF5, as {path} has")
     spec = ArraySpec(source.shape, np.dtype(object))
     if options.chunks is not None:
         chunk_boxes.check_boxes("chunks", options.chunks, spec)
@@ -374,14 +387,14 @@ def tell_not_in_json(source: Strings) -> None:
         hdf5_attributes.tell_not_in_json(source.where, names)
 
 
-def to_zarr(source: Strings, path: str, options: MoveOptions) -> Mapping[str, bytes]:
+def to_zarr(source: Strings, path: str, options: MoveOptions) -> Late:
     """Write strings as a Zarr array with their properties; return what `formats.Output` does."""
     with warnings.catch_warnings(action="ignore"):  # about a type that is not part of Zarr v3 yet
         array, objects = created(functools.partial(_create, source.shape, source.kept, options))
-        late = write_objects(path, objects)
+        late = zarr_group.write_objects(path, objects)
         made = bound(array, path)
         for box, strings in source.boxes(options):
-            with _writing(made, path):
+            with writing(made, path):
                 made[box] = strings
             if options.check:
                 source.check(strings, made[box])
@@ -422,20 +435,6 @@ def _boxes(shape: Shape, unit: Shape) -> Iterator[Box]:
 def _bytes_of(strings: np.ndarray) -> int:
     """Return the bytes of strings in memory."""
     return sum(map(sys.getsizeof, strings.flat))
-
-
-@contextlib.contextmanager
-def _writing(made: Any, path: str) -> Iterator[None]:
-    """After a failure, let nothing be written later; convert errors at an address."""
-    try:
-        yield
-    except BaseException as e:
-        if not addresses.is_address(path):
-            raise
-        first = made.store.abandon(e)  # objects that it writes later would stay
-        if isinstance(e, Exception) and isinstance(first, Exception):
-            raise IoFailed(f"{path} cannot be written: {addresses.words_of(first)}") from first
-        raise
 
 
 def _differs(where: str) -> IoFailed:

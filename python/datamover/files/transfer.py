@@ -11,7 +11,7 @@ import dataclasses
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -24,7 +24,7 @@ from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
 from datamover.files import formats, hdf5_types, hierarchy, move_words, placing
 from datamover.files.agreement import together
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.formats import ArraySpec, Late, MoveOptions
 from datamover.files.move_job import PHASES, Job, Progress, prepare, threads_of
 from datamover.files.move_job import free_bytes as free_bytes_of
 from datamover.files.whole import Way
@@ -185,25 +185,26 @@ def move_between(
         way, options = hierarchy.way(source, output, options)
     place = hierarchy.output_place(way.source, output, options, comm)
     jobs: dict[str, Job] = {}
+    is_first = comm is None or comm.rank == 0
     try:
         _make(comm, way, jobs, output, place, options)
         set_up_seconds = time.perf_counter() - begin
         _agree_on_plans(comm, way, jobs)
-        tell: Progress = _ignored
+        tell: Progress = lambda nbytes: None  # noqa: E731
         if progress is not None and any(job.move_plan for job in jobs.values()):
             tell = progress(sum(job.own_bytes() for job in jobs.values()))
         for job in jobs.values():
             job.run(tell)
         with together(comm):
             way.check_unchanged()
-            if is_first(comm):
+            if is_first:
                 way.complete(place.path)
         sync_begin = time.perf_counter()
         with together(comm):
             place.sync()
         sync_seconds = time.perf_counter() - sync_begin
         with together(comm):
-            if is_first(comm):
+            if is_first:
                 place.finish()
     finally:
         with lifeline.uninterrupted():
@@ -214,17 +215,10 @@ def move_between(
     of_jobs["set_up"] += set_up_seconds
     of_jobs["sync"] += sync_seconds
     seconds = [*of_jobs.values(), time.perf_counter() - begin]
-    slowest = _slowest(None if comm is None else comm_address(comm), seconds)
-    return _report(way, jobs, output, options, 1 if comm is None else comm.size, slowest)
-
-
-def _ignored(nbytes: int) -> None:
-    """Ignore the progress."""
-
-
-def is_first(comm: MPI.Comm | None) -> bool:
-    """Return whether this is the process that creates files."""
-    return comm is None or comm.rank == 0
+    if comm is not None:  # that of the slowest process
+        nanoseconds = np.rint(np.multiply(seconds, 1e9)).astype(np.int64)
+        seconds = np.max(gathered(comm_address(comm), nanoseconds), axis=0) / 1e9
+    return _report(way, jobs, output, options, 1 if comm is None else comm.size, seconds)
 
 
 def _make(
@@ -238,7 +232,7 @@ def _make(
     """Fill `jobs`, and create the output without elements. Collective."""
     threads, free_bytes = threads_of(comm), free_bytes_of(comm, place.path, options)
 
-    def create(path: str) -> Mapping[str, bytes]:
+    def create(path: str) -> Late:
         outputs = {name: job.output for name, job in jobs.items()}
         for made in outputs.values():
             hdf5_types.tell_of_change(made.spec)
@@ -275,7 +269,7 @@ def _report(
     output: str,
     options: MoveOptions,
     processes: int,
-    seconds: np.ndarray,
+    seconds: Sequence[float],
 ) -> MoveReport:
     specs = [job.spec for job in jobs.values()]
     plans = [job.move_plan for job in jobs.values() if job.move_plan is not None]
@@ -318,13 +312,6 @@ def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveO
     passed = {"source": named, "output": output, **dataclasses.asdict(options)}
     agree_on(address, {f"{name}=": value for name, value in passed.items()})
     return source, output, options
-
-
-def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
-    if address is None:
-        return np.array(seconds)
-    nanoseconds = gathered(address, np.rint(np.multiply(seconds, 1e9)).astype(np.int64))
-    return np.max(nanoseconds, axis=0) / 1e9
 
 
 @refused_by(agreeing)

@@ -12,14 +12,14 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, hdf5, hdf5_attributes, strings, zarr_group
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, Shape
 from datamover.files.names import can_be_in_zarr, is_utf8
 from datamover.files.strings import Strings
 
@@ -78,13 +78,8 @@ class Way:
         """Return input, output (inside the whole one) and options of one array."""
         raise NotImplementedError
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
-        """Create everything except the elements of `arrays`; log what is left out.
-
-        Returns objects by name that must be written at an address after everything else.
-        """
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
+        """Create everything except the elements of `arrays`; log what is left out."""
         raise NotImplementedError
 
     def files_of_copied(self, name: str, options: MoveOptions) -> int:
@@ -102,62 +97,53 @@ class Way:
 
 
 class OneArray(Way):
-    """A single array that becomes one."""
+    """A single array that becomes one. Strings of any length are copied by one process.
+
+    Parameters
+    ----------
+    source : str
+    strings_in : callable or None
+        Returns a context of the open `Strings`, or of None for any other array.
+    to : str
+        Format of the output.
+    options : MoveOptions
+    """
 
     groups = ()
 
-    def __init__(self, source: str):
+    def __init__(self, source: str, strings_in: Any, to: str, options: MoveOptions):
         super().__init__(source)
-        self.arrays = {"": ()}
+        self._strings_in, self._to, self._options = strings_in, to, options
+        self._strings: Any = None
 
-    def opened(self) -> contextlib.AbstractContextManager[Any]:
-        """Do nothing: it is opened when it is moved."""
-        return contextlib.nullcontext()
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Open strings. Any other array is opened when it is moved, which raises its errors."""
+        with contextlib.ExitStack() as held:
+            if self._strings_in is not None:
+                with contextlib.suppress(IoFailed):
+                    self._strings = held.enter_context(self._strings_in())
+            if self._strings is None:
+                held.close()
+                self.arrays = {"": ()}
+            else:
+                said = self.source, self._to, self._options
+                self._strings = strings.described(self._strings, *said)
+                self.copied = {"": ArraySpec(self._strings.shape, np.dtype(object))}
+            yield
 
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options."""
         return self.source, output, options
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
-        """Create the array without elements."""
-        return outputs[""].create(place)
-
-
-class OneArrayOfStrings(OneArray):
-    """A single array of strings of any length, which one process copies.
-
-    Parameters
-    ----------
-    source : str
-    opened : callable
-        Returns a context of the open `Strings`.
-    options : MoveOptions
-    """
-
-    def __init__(self, source: str, opened: Any, options: MoveOptions):
-        super().__init__(source)
-        self._open, self._options = opened, options
-        self._strings: Any = None
-        self.arrays = {}
-
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Open it."""
-        with self._open() as found:
-            self._strings = strings.described(found, self._options)
-            self.copied = {"": ArraySpec(found.shape, np.dtype(object))}
-            yield
-
     def files_of_copied(self, name: str, options: MoveOptions) -> int:
         """Return the number of files in Zarr."""
         return strings.files_in_zarr(self._strings, options)
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
-        """Copy the strings."""
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
+        """Create the array without elements, or copy the strings."""
+        if self._strings is None:
+            return outputs[""].create(place)
         if options.output_member is None:
             strings.tell_not_in_json(self._strings)
             return strings.to_zarr(self._strings, place, options)
@@ -165,8 +151,8 @@ class OneArrayOfStrings(OneArray):
         return {}
 
     def check_unchanged(self) -> None:
-        """Raise if the object of an HDF5 file at an address was replaced."""
-        if self._strings.data is not None:
+        """Raise if the object of an HDF5 file of strings at an address was replaced."""
+        if self._strings is not None and self._strings.data is not None:
             self._strings.data.check_unchanged()
 
 
@@ -203,23 +189,16 @@ class ToZarr(Way):
         """Return the number of files of one of `copied`; while it is open."""
         return strings.files_in_zarr(self.strings_of(name), options)
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create groups with their attributes, and arrays without elements; copy strings."""
         groups = {name: self.attributes_of(name) for name in self.groups}
-        members: dict[str, Callable[[str], Mapping[str, bytes]]] = {
+        members: dict[str, Callable[[str], Late]] = {
             name: functools.partial(strings.to_zarr, self.strings_of(name), options=options)
             for name in self.copied
         }
         members |= {name: output.create for name, output in outputs.items()}
         attributes = self.attributes_of("")
         return zarr_group.make_group(place, attributes, groups, options.zarr_format, members)
-
-    def complete(self, place: str) -> None:
-        """Consolidate the metadata, which at an address are not written yet."""
-        if not addresses.is_address(place):
-            zarr_group.consolidate(place)
 
 
 class WholeZarr(Way):
@@ -233,15 +212,13 @@ class WholeZarr(Way):
         The attributes of the groups in it, by name.
     """
 
-    def __init__(self, source: str):
-        super().__init__(source)
-        self.attributes: dict[str, Any] = {}
-        self.groups: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, Any]
+    groups: dict[str, dict[str, Any]]
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Read its contents."""
-        self.attributes = zarr_group.attributes(self.source)
+        self.attributes, self.groups = zarr_group.attributes(self.source), {}
         for name, found in zarr_group.nodes(self.source):
             where = self.where(name)
             if found["node_type"] == "group":
@@ -305,19 +282,14 @@ class ZarrToHdf5(WholeZarr):
         )  # fmt: skip
         return self.where(name), output, said
 
-    def make(
-        self, place: str, outputs: dict[str, Any], options: MoveOptions
-    ) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: dict[str, Any], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
 
         def fill(made: Any) -> None:
             hdf5_attributes.write_of_json(self.source, made, self.attributes)
             for name, attributes in self.groups.items():
-                low = hdf5.h5py()
-                properties = low.h5p.create(low.h5p.GROUP_CREATE)
-                hdf5_attributes.give_room(properties, hdf5_attributes.are_large(attributes))
-                links = hdf5.link_properties()
-                low.h5g.create(made.id, name.encode(), lcpl=links, gcpl=properties)
+                is_large = hdf5_attributes.are_large(attributes)
+                hdf5_attributes.make_group(made, name, is_large)
                 hdf5_attributes.write_of_json(f"{self.source}/{name}", made[name], attributes)
             dimensions = {}
             for name, output in outputs.items():
@@ -329,16 +301,13 @@ class ZarrToHdf5(WholeZarr):
                 found = self.strings_of(name)
                 strings.to_hdf5(found, made, name, options)
                 dimensions[name] = hdf5_attributes.dimension_names(found.kept)
-            self._name_dimensions(made, dimensions)
+            for name in hdf5_attributes.name_dimensions(made, dimensions):
+                log.warning(
+                    "%s/%s: its dimensions %s get labels, which xarray does not read: another "
+                    "array of the group has one with another length, or another object has that "
+                    "name", self.source, name, dimensions[name],
+                )  # fmt: skip
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
         hdf5.create_file(place, fill, needed_bytes, hdf5_attributes.are_large(self.attributes))
         return {}
-
-    def _name_dimensions(self, made: Any, dimensions: dict[str, list[str | None]]) -> None:
-        for name in hdf5_attributes.name_dimensions(made, dimensions):
-            log.warning(
-                "%s/%s: its dimensions %s get labels, which xarray does not read: another array "
-                "of the group has one with another length, or another object has that name",
-                self.source, name, dimensions[name],
-            )  # fmt: skip

@@ -17,16 +17,17 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Unsupported
 from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_types, strings, zarr_output
-from datamover.files.formats import ArraySpec, MoveOptions, Output
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Output
 from datamover.files.hdf5_attributes import tell_not_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
+from datamover.files.hdf5_types import h5py
 from datamover.files.names import is_utf8
 from datamover.files.whole import ToZarr, Way
 
@@ -53,13 +54,10 @@ class WholeHdf5(Way):
     """
 
     as_stored = False
-
-    def __init__(self, source: str):
-        super().__init__(source)
-        self.file: Any = None
-        self.tree = hdf5.Tree()
-        self.left_out: dict[str, str] = {}
-        self._data: Any = None
+    file: Any
+    tree: hdf5.Tree
+    left_out: dict[str, str]
+    _data: Any
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -172,7 +170,7 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         dataset, where = self.tree.datasets[name], f"{self.source}:/{name}"
         return strings.of_hdf5(dataset, name, where, is_netcdf(self.file, dataset))
 
-    def make(self, place: str, outputs: Any, options: Any) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: Any, options: Any) -> Late:
         """Create everything except the elements; log what is left out."""
         self._tell_of_links()
         return super().make(place, outputs, options)
@@ -249,9 +247,7 @@ class Hdf5ToHdf5(WholeHdf5):
         growing = hdf5_chunks.GrowingOptions(**vars(said), most=dataset.maxshape)
         return self.source, output, growing
 
-    def make(
-        self, place: str, outputs: dict[str, Output], options: MoveOptions
-    ) -> Mapping[str, bytes]:
+    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
         self.tell_of_left_out()
         names = [n for n in self.tree.order if self.tree.same.get(n, n) not in self.left_out]
@@ -271,7 +267,8 @@ class Hdf5ToHdf5(WholeHdf5):
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
         root = self.file["/"]  # the file itself records no order
-        is_ordered = _is_ordered(root) or hdf5_attributes.has_room(root)
+        is_tracked = root.id.get_create_plist().get_link_creation_order()
+        is_ordered = bool(is_tracked & h5py.h5p.CRT_ORDER_TRACKED) or hdf5_attributes.has_room(root)
         hdf5.create_file(place, fill, needed_bytes, is_ordered)
         return {}
 
@@ -297,17 +294,15 @@ class Hdf5ToHdf5(WholeHdf5):
                     shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
                 strings.make_empty(f"{self.source}:/{name}", held, made, name, shape)
             else:
-                self._tell_of_checksums(name, held)
+                if h5py.h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(held):
+                    words = "the checksums of its chunks are left out"
+                    log.warning("%s:/%s: %s", self.source, name, words)
                 output.create_in(made)
             self._copy_attributes(made, name)
 
     def _copy_attributes(self, made: Any, name: str) -> None:
         to = made[name]
         hdf5_attributes.copy(f"{self.source}:{to.name}", self.file[name], to, OF_SCALES)
-
-    def _tell_of_checksums(self, name: str, dataset: Any) -> None:
-        if hdf5.h5py().h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):
-            log.warning("%s:/%s: the checksums of its chunks are left out", self.source, name)
 
     def _make_link(self, made: Any, name: str, place: str) -> None:
         link = self.tree.links[name]
@@ -329,32 +324,20 @@ class Hdf5ToHdf5(WholeHdf5):
         if "DIMENSION_LIST" not in dataset.attrs:
             return
         for dim, of_source in zip(made[name].dims, dataset.dims, strict=True):
-            for scale in _scales(of_source):
+            scales: list[Any] = []
+            with contextlib.suppress(RuntimeError, LookupError, ValueError, OSError):  # one removed
+                scales = list(of_source.values())
+            for scale in scales:
                 found = self.tree.name_of(scale)
                 if found is not None and found not in self.left_out:
                     dim.attach_scale(made[found])
 
 
-def _scales(dim: Any) -> list[Any]:
-    """Return the scales of a dimension; none if HDF5 finds one that was removed."""
-    try:
-        return list(dim.values())
-    except (RuntimeError, LookupError, ValueError, OSError):
-        return []
-
-
-def _is_ordered(group: Any) -> bool:
-    properties = group.id.get_create_plist()
-    return bool(properties.get_link_creation_order() & hdf5.h5py().h5p.CRT_ORDER_TRACKED)
-
-
 def _make_group(made: Any, name: str, group: Any) -> None:
     """Create a group that records the orders of its contents like another one."""
-    low = hdf5.h5py()
     said = group.id.get_create_plist()
     # Not `said` itself: for a large group it contains places in the file, which HDF5 would reuse.
-    properties = low.h5p.create(low.h5p.GROUP_CREATE)
+    properties = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
     properties.set_link_creation_order(said.get_link_creation_order())
     properties.set_attr_creation_order(said.get_attr_creation_order())
-    hdf5_attributes.give_room(properties, hdf5_attributes.has_room(group))
-    low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
+    hdf5_attributes.make_group(made, name, hdf5_attributes.has_room(group), properties)

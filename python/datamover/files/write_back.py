@@ -19,6 +19,8 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
+from datamover.files.space import opened
+
 #: Minimum size of pieces: shorter ones are left to the sync, because a call costs too much.
 MIN_BYTES = 1 << 18
 #: Maximum number of pieces that wait for the disk; with more, it is busy anyway.
@@ -60,11 +62,8 @@ def sync(fd: int, path: str) -> None:
 
 def sync_path(path: str) -> None:
     """Sync a file, or the file system of a directory."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened(path) as fd:
         sync(fd, path)
-    finally:
-        os.close(fd)
 
 
 class _Queue:

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,18 @@ from datamover.files import addresses, direct_zarr, hdf5_attributes, hdf5_types,
 from datamover.files.formats import (
     ArraySpec,
     Format,
+    Late,
     MoveOptions,
     Output,
     check_shape,
     register,
 )
+from datamover.files.space import ENCODED, naming_no_space
 from datamover.files.zarr_array import (
     ZarrArray,
     abandonable_store,
     bound,
     opened,
-    raise_no_space,
-    write_objects,
     zarr_python,
 )
 from datamover.files.zarr_output import check_dtype, made_in_memory, titled
@@ -47,8 +46,11 @@ def recognizes(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, name)) for name in METADATA)
 
 
-def open_reader(path: str, options: MoveOptions) -> ZarrArray:
-    """Open an array; raise for groups and anything else."""
+def open_reader(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Open an array for reading; the library's threads read its chunks if it is plain.
+
+    Raises for groups and anything else.
+    """
     zarr = zarr_python()
     at_address = addresses.is_address(path)
     if not at_address and not os.path.isdir(path):
@@ -66,7 +68,8 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
     with addresses.failing(f"{path} is not a readable Zarr array"):
-        return ZarrArray(found, path, found.dtype, traits_of(found, path))
+        array = ZarrArray(found, path, found.dtype, traits_of(found, path))
+    return array if at_address else direct_zarr.opened(path, array.spec.kept) or array
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:
@@ -98,7 +101,7 @@ class ZarrOutput(Output):
         self._is_plain = found is not None and found.spec.dtype == spec.dtype
         self.shown = found if self._is_plain else ZarrArray(self._array, "", spec.dtype)
 
-    def create(self, path: str) -> Mapping[str, bytes]:
+    def create(self, path: str) -> Late:
         """Write the metadata, but no chunks. At an address, metadata are written last."""
         if (native := hdf5_types.native_of(self.spec)) is not None:
             hdf5_attributes.tell_of_json(native)
@@ -109,16 +112,13 @@ class ZarrOutput(Output):
         if found := list(titled(self.spec.dtype)):
             words = ", ".join(found)
             log.warning("the titles of fields are left out, as Zarr has none: %s", words)
-        try:
-            return write_objects(path, self._objects)
-        except OSError as e:
-            raise_no_space(e, path, self.spec)
-            raise
+        with naming_no_space(path, self.spec.nbytes, ENCODED):
+            return zarr_group.write_objects(path, self._objects)
 
     def open(self, path: str) -> ZarrArray | direct_zarr.OrdinaryArray:
         """Open the array for writing."""
         if self._is_plain and not addresses.is_address(path):
-            return direct_zarr.OrdinaryArray(path, self.shown.layout)
+            return self.shown.at(path)
         return ZarrArray(bound(self._array, path), path, self.spec.dtype)
 
 
@@ -132,12 +132,4 @@ def reopened(path: str, dtype: np.dtype) -> ZarrArray | direct_zarr.OrdinaryArra
     return ZarrArray(array, path, dtype)
 
 
-def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Open an array for reading; the library's threads read its chunks if it is plain."""
-    found = open_reader(path, options)
-    if addresses.is_address(path):
-        return found
-    return direct_zarr.opened(path, found.spec.kept) or found
-
-
-register(Format("zarr", (".zarr",), recognizes, open_source, ZarrOutput, is_directory=True))
+register(Format("zarr", (".zarr",), recognizes, open_reader, ZarrOutput, is_directory=True))

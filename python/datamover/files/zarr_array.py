@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
 from datamover.files.formats import ArraySpec, Reader, Shape
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import ENCODED, raise_no_space
 from datamover.files.zarr_traits import ZarrTraits
 
 #: Tasks of zarr's loop that wait for the end of all others, but not for each other.
@@ -154,22 +154,28 @@ def created(create: Callable[[Any], Any]) -> tuple[Any, dict[str, bytes]]:
     return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}
 
 
-def write_objects(path: str, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Write metadata in a directory, which is made unless it exists; at an address return it."""
-    if addresses.is_address(path):
-        return objects
-    os.makedirs(path, exist_ok=True)
-    for name, data in objects.items():
-        with open(os.path.join(path, name), "xb") as file:
-            file.write(data)
-    return {}
-
-
 def bound(array: Any, place: str) -> Any:
     """Return an array that was created in memory as the one of a directory, or at an address."""
     from zarr.storage import StorePath
 
     return rebound(array, store_path=StorePath(abandonable_store(place)))
+
+
+@contextlib.contextmanager
+def writing(array: Any, path: str, needed_bytes: int | None = None) -> Iterator[None]:
+    """After a failure, let nothing be written later, since it would stay; convert its error.
+
+    A full disk is named if `needed_bytes` are given, and any error at an address.
+    """
+    try:
+        yield
+    except BaseException as e:
+        first = array.store.abandon(e)
+        if needed_bytes is not None:
+            raise_no_space(first, path, needed_bytes, ENCODED)
+        if isinstance(first, Exception) and addresses.is_address(path):
+            raise IoFailed(f"{path} cannot be written: {addresses.words_of(first)}") from first
+        raise
 
 
 class ZarrArray(Reader):
@@ -258,18 +264,11 @@ class ZarrArray(Reader):
         elements = array.view(self.spec.dtype)
         if elements.dtype.names:  # zarr stores their bytes as in memory
             elements = elements.astype(self._array.dtype)
-        try:
+        with writing(self._array, self._path, self.spec.nbytes):
             target = self._array
             if target.fill_value is None or _hides_bytes(elements, target.fill_value):
                 target = rebound(target, config={"write_empty_chunks": True})
-            target[_box(lo, array)] = elements
-        except BaseException as e:
-            first = self._array.store.abandon(e)
-            raise_no_space(first, self._path, self.spec)
-            if isinstance(first, Exception) and addresses.is_address(self._path):
-                words = addresses.words_of(first)
-                raise IoFailed(f"{self._path} cannot be written: {words}") from first
-            raise
+            target[tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))] = elements
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
@@ -287,14 +286,3 @@ def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
     opaque = np.dtype((np.void, dtype.itemsize))
     same = elements.view(opaque) == np.frombuffer(fill.tobytes(), opaque)[0]
     return bool(np.any(equal & ~same))
-
-
-def _box(lo: Shape, array: np.ndarray) -> tuple[slice, ...]:
-    return tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))
-
-
-def raise_no_space(e: BaseException, path: str, spec: ArraySpec) -> None:
-    """If an error reports a full disk, raise one that names the disk and the needed space."""
-    if isinstance(e, OSError) and is_no_space(e):
-        words = no_space(path, e, spec.nbytes)
-        raise IoFailed(f"{words} (the array before compression)") from e

@@ -22,6 +22,8 @@ from datamover.files.json_values import dumps
 
 #: The key in `zarr.json` of format 3, and the object of format 2.
 KEY, OBJECT = "consolidated_metadata", ".zmetadata"
+#: Errors of the library that mean that a store denies access.
+REFUSED = ("PermissionError", "PermissionDeniedError", "UnauthenticatedError")
 log = logging.getLogger("datamover")
 
 #: Objects with the metadata of a group, which are not members.
@@ -122,7 +124,7 @@ def _metadata_around(path: str) -> dict[str, Any]:
     try:
         return metadata(path)
     except IoFailed as e:
-        if addresses.is_address(path) and addresses.is_refused(e.__cause__):
+        if addresses.is_address(path) and type(e.__cause__).__name__ in REFUSED:
             return {}
         raise
 
@@ -132,13 +134,11 @@ def array_around(path: str) -> str | None:
 
     Raises the errors of `format_of`.
     """
-    above = os.path.dirname(path)
-    while above and above != os.path.dirname(above):
+    for above in addresses.enclosing(path):
         if _metadata_around(above).get("node_type") == "array":
             return above
         if addresses.is_address(above):  # each one takes a request over the network
-            return None
-        above = os.path.dirname(above)
+            break
     return None
 
 
@@ -153,13 +153,11 @@ def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         Metadata cannot be read, or a server does not answer.
     """
     at_address = addresses.is_address(path)
-    above = os.path.dirname(path)
-    while above != os.path.dirname(above) and addresses.is_address(above) == at_address:
-        found = _metadata_around(above)
+    for above in addresses.enclosing(path):
+        found = _metadata_around(above) if addresses.is_address(above) == at_address else {}
         if found.get("node_type") != "group":
             return
         yield above, found
-        above = os.path.dirname(above)
 
 
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -288,11 +286,15 @@ def objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
     }
 
 
-def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
-    """Make an existing directory a group."""
-    for name, data in objects(attributes, zarr_format).items():
-        with open(os.path.join(path, name), "wb") as file:
+def write_objects(path: str, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Write metadata in a directory, which is made unless it exists; at an address return it."""
+    if addresses.is_address(path):
+        return objects
+    os.makedirs(path, exist_ok=True)
+    for name, data in objects.items():
+        with open(os.path.join(path, name), "xb") as file:
             file.write(data)
+    return {}
 
 
 def remove_copies_around(output: str) -> None:
@@ -351,24 +353,25 @@ def make_group(
     zarr_format: Any,
     members: Mapping[str, Callable[[str], Mapping[str, bytes]]],
 ) -> Mapping[str, bytes]:
-    """Create a group, the groups in it and its arrays, without elements.
+    """Create a group, the groups in it and its arrays, without elements; consolidate its metadata.
 
     `groups` has attributes by name, and `members` what creates each array. At an address, no
     metadata is written. Returns what `formats.Output.create` does, with consolidated metadata.
     """
     late: dict[str, bytes] = {}
-    if not addresses.is_address(place):
-        make(place, attributes, zarr_format)
-        for name, held in groups.items():
-            os.mkdir(f"{place}/{name}")
-            make(f"{place}/{name}", held, zarr_format)
+    own = write_objects(place, objects(attributes, zarr_format))
+    of_groups = {
+        name: write_objects(f"{place}/{name}", objects(held, zarr_format))
+        for name, held in groups.items()
+    }
     for name, create in members.items():
         late |= addresses.named_within(name, create(f"{place}/{name}"))
     if not addresses.is_address(place):
+        consolidate(place)
         return {}
-    for name in reversed(groups):
-        late |= addresses.named_within(name, objects(groups[name], zarr_format))
-    late |= objects(attributes, zarr_format)
+    for name in reversed(of_groups):
+        late |= addresses.named_within(name, of_groups[name])
+    late |= own
     name, copies = _with_copies({name: json.loads(data) for name, data in late.items()})
     late[name] = copies
     last = ".zgroup" if name == OBJECT else name  # which makes the group visible
@@ -409,7 +412,7 @@ def _write_object(group: str, name: str, data: bytes) -> None:
     from datamover.files import placing
 
     if addresses.is_address(group):
-        addresses.put(group, name, data)
+        addresses.put_all(group, {name: data})
     else:
         placing.replace_file(f"{group}/{name}", data)
 

@@ -25,6 +25,8 @@ from datamover.files.zarr_array import created, zarr_python
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
+#: Properties of an array that is not from Zarr or HDF5.
+NOTHING_KEPT = ZarrTraits((), None, None, "auto", {})
 
 
 def settled(output: str, options: MoveOptions) -> MoveOptions:
@@ -62,13 +64,18 @@ def metadata_files(zarr_format: int | None) -> int:
     return 2 if zarr_format == 2 else 1
 
 
-def arguments_of_format_2(spec: ArraySpec, shards: Any, said: Any) -> dict[str, Any]:
+def arguments_of_format_2(
+    spec: ArraySpec, kept: ZarrTraits, names: Any, shards: Any, said: Any
+) -> dict[str, Any]:
     """Return arguments of zarr-python's `create_array` for the properties of an array.
 
     Parameters
     ----------
     spec : ArraySpec
-        Its `kept` has the properties as `ZarrTraits`.
+    kept : ZarrTraits
+        Properties of the input.
+    names : sequence of str, optional
+        Those of the dimensions.
     shards : tuple of int, optional
         The requested shards, or those of the input.
     said : codec, None, "auto" or "kept"
@@ -84,12 +91,6 @@ def arguments_of_format_2(spec: ArraySpec, shards: Any, said: Any) -> dict[str, 
             f"shards {shards}: Zarr format 2 has none; pass {formats.option('chunks')} alone"
         )
     found: dict[str, Any] = {"zarr_format": 2, "order": "C", "filters": None}
-    kept: ZarrTraits | None = spec.kept
-    if kept is None:
-        codec = "auto" if said == "kept" else said
-        found["compressors"] = compressor(codec)
-        return found | _described({}, spec.dimension_names, spec)
-    names = kept.dimension_names if spec.dimension_names is None else spec.dimension_names
     if kept.of_format_2 is not None:
         attributes = kept.of_format_2["attributes"]
         if names is not None:
@@ -271,22 +272,13 @@ def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
 
 def arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
     """Return the arguments of zarr-python's `create_array` except shape, dtype and chunks."""
+    kept: ZarrTraits = spec.kept or NOTHING_KEPT
+    names = kept.dimension_names if spec.dimension_names is None else spec.dimension_names
+    said = "kept" if options.compressor is None else compressors_of(options.compressor)
     if options.zarr_format == 2:
-        said = "kept" if options.compressor is None else compressors_of(options.compressor)
-        return arguments_of_format_2(spec, _shards(spec, options), said)
-    found: dict[str, Any] = {"compressors": "auto", "zarr_format": 3}
-    if spec.kept is not None:
-        kept = spec.kept
-        found |= {
-            **kept.others,
-            "dimension_names": kept.dimension_names,
-            "compressors": kept.compressors,
-        }
-    if spec.dimension_names is not None:
-        found["dimension_names"] = spec.dimension_names
-    if options.compressor is not None:
-        found["compressors"] = compressors_of(options.compressor)
-    return found
+        return arguments_of_format_2(spec, kept, names, _shards(spec, options), said)
+    codecs = kept.compressors if said == "kept" else said
+    return {**kept.others, "zarr_format": 3, "dimension_names": names, "compressors": codecs}
 
 
 def compressors_of(name: str) -> Any:

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -181,14 +181,14 @@ def _of_v3(array: Any) -> ZarrTraits:
     metadata = array.metadata
     stored = tuple(metadata.chunk_grid.chunk_shape)
     inner = _innermost(metadata.codecs, stored)
-    codecs = {} if inner is None else {"filters": inner.filters, "serializer": inner.serializer}
+    chunks, are_in_shards, codecs, compressors = inner or (stored, False, {}, "auto")
     if array.dtype.names:  # the codec does not define the byte order of records
         codecs.pop("serializer", None)
     return ZarrTraits(
-        chunks=stored if inner is None else inner.chunks,
-        shards=stored if inner is not None and inner.are_in_shards else None,
+        chunks=chunks,
+        shards=stored if are_in_shards else None,
         dimension_names=metadata.dimension_names,
-        compressors="auto" if inner is None else inner.compressors,
+        compressors=compressors,
         others={
             "attributes": array.attrs.asdict(),
             "fill_value": metadata.fill_value,
@@ -198,21 +198,13 @@ def _of_v3(array: Any) -> ZarrTraits:
     )
 
 
-class _Innermost(NamedTuple):
-    """The smallest chunks of an array, and their codecs, in the form of `create_array`.
+def _innermost(
+    chain: tuple[Any, ...], chunks: Shape
+) -> tuple[Shape, bool, dict[str, Any], tuple[Any, ...] | None] | None:
+    """Return the smallest chunks of an array, and their codecs; None if one around them is unknown.
 
-    `chunks` are in the dimensions of the array.
-    """
-
-    chunks: Shape
-    are_in_shards: bool
-    filters: tuple[Any, ...] | None
-    serializer: Any
-    compressors: tuple[Any, ...] | None
-
-
-def _innermost(chain: tuple[Any, ...], chunks: Shape) -> _Innermost | None:
-    """Return the chunks inside of shards; None if a codec around them is unknown.
+    These are the chunks, in the dimensions of the array, whether they are in shards, filters and
+    serializer in the form of `create_array`, and compressors in that form.
 
     Codecs around shards become the chunks' own: this stores the same elements, and zarr-python,
     like others, only creates arrays of shards without a codec around them.
@@ -236,9 +228,8 @@ def _innermost(chain: tuple[Any, ...], chunks: Shape) -> _Innermost | None:
             chain[at + 1 :] + compressors,
         )
         if not isinstance(serializer, ShardingCodec):
-            return _Innermost(
-                chunks, are_in_shards, filters or None, serializer, compressors or None
-            )
+            codecs = {"filters": filters or None, "serializer": serializer}
+            return chunks, are_in_shards, codecs, compressors or None
         for codec in chain[:at]:
             if not isinstance(codec, TransposeCodec):
                 return None
@@ -265,7 +256,7 @@ def _of_v2(array: Any) -> ZarrTraits:
         # Missing chunks are read as zeros if v2 has no fill value.
         others={
             "attributes": attributes_of_v2(attributes, fill, named, array.dtype),
-            "fill_value": _zero(array.dtype) if fill is None else fill,
+            "fill_value": np.zeros((), array.dtype)[()] if fill is None else fill,
         },
         of_format_2={
             "attributes": attributes,
@@ -275,10 +266,6 @@ def _of_v2(array: Any) -> ZarrTraits:
         },
         only_in_format_2=tuple(one.get_config()["id"] for one in array.filters or ()),
     )
-
-
-def _zero(dtype: np.dtype) -> Any:
-    return np.zeros((), dtype)[()]
 
 
 def _compressors_of_v2(array: Any) -> Any:

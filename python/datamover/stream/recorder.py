@@ -250,7 +250,7 @@ class _Group:
         if not self._arrays:
             self._path.mkdir(parents=True)  # only one of two recorders succeeds
             zarr_group.remove_copies_around(os.path.realpath(self._path))
-            zarr_group.make(str(self._path), {})
+            zarr_group.write_objects(str(self._path), zarr_group.objects({}, 3))
         name, name_of_steps = self._stored_names(name)
         names = (name_of_steps, *(f"{name}_{d}" for d in range(array.ndim)))
         chunks = chunk_boxes.chunk_shape(ArraySpec(array.shape, array.dtype), MoveOptions())
