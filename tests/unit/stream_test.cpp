@@ -371,8 +371,7 @@ TEST(StreamSender, ServesOneConnectionOfAPathway) {
 TEST(StreamSender, KeepsNothingOfWhatCannotBePacked) {
     Outbox outbox(1);
     outbox.open("key", 2);
-    const std::array<Outgoing, 2> outgoing{Outgoing{0, in_order(100), {}},
-                                           Outgoing{1, in_order(101), {}}};
+    const std::array<Outgoing, 2> outgoing{Outgoing(0, in_order(100)), Outgoing(1, in_order(101))};
     const Bytes bytes(100);
     EXPECT_THROW(outbox.pack("key", 0, 0, outgoing, {bytes.data(), {0, 100}}), Error);
     EXPECT_EQ(outbox.bytes_kept(), 0u);

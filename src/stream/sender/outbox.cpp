@@ -415,37 +415,44 @@ constexpr std::int64_t most_pieces = 1 << 10;
 
 }  // namespace
 
-PackingPieces::PackingPieces(const PairPart& part, const plan::RelationSide& from,
-                             const plan::RelationSide& message) {
-    const std::int64_t elem_bytes = from.elem_bytes, elems = part.size();
-    if (elems <= least_bytes / elem_bytes) return;
+Outgoing::Outgoing(int peer, AddressRelation whole)
+    : peer_(peer),
+      bytes_(whole.size() * whole.source_elem_bytes()),
+      shapes_{std::move(whole)},
+      parts_{{0, 0, bytes_}} {}
+
+Outgoing::Outgoing(int peer, const PairPart& part, const plan::RelationSide& from,
+                   const plan::RelationSide& message)
+    : peer_(peer), bytes_(part.size() * from.elem_bytes) {
+    if (bytes_ <= least_bytes) {
+        shapes_.push_back(plan::compile(part, from, message));
+        parts_.push_back({0, 0, bytes_});
+        return;
+    }
     const std::int64_t most_elems =
-        std::max({std::int64_t{1}, most_bytes / elem_bytes, elems / most_pieces});
+        std::max({std::int64_t{1}, most_bytes / from.elem_bytes, part.size() / most_pieces});
     const plan::ChunkedPart chunked = plan::cut_into_chunks(
         part, most_elems, plan::MessageOrder::row_major, plan::ChunkForm::ranges);
     for (const PairPart& shape : chunked.shapes)
         shapes_.push_back(plan::compile(shape, from, message));
     for (const plan::PartChunk& chunk : chunked.chunks)
-        pieces_.push_back({chunk.shape,
-                           plan::shift_bytes(chunked, chunk, Side::source, *from.memory),
-                           chunked.shape_elems[chunk.shape] * elem_bytes});
+        parts_.push_back({chunk.shape,
+                          plan::shift_bytes(chunked, chunk, Side::source, *from.memory),
+                          chunked.shape_elems[chunk.shape] * from.elem_bytes});
 }
 
-std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source,
-                                                      std::byte* message) const {
-    std::vector<Bound> bound;
-    bound.reserve(pieces_.size());
-    std::size_t at = 0;
-    for (const Piece& piece : pieces_) {
-        const AddressBounds from{source.bounds.begin_bytes - piece.source_shift_bytes,
-                                 source.bounds.end_bytes - piece.source_shift_bytes};
-        std::byte* const to = message + at;
-        at += static_cast<std::size_t>(piece.bytes);
-        bound.push_back({shapes_[piece.shape].bind_gather(source.data + piece.source_shift_bytes,
-                                                          from, to, {0, piece.bytes}),
-                         at});
+void Outgoing::bind(SourceMemory source, const MemoryPtr& message,
+                    std::vector<Piece>& pieces) const {
+    std::size_t begin = 0;
+    for (const auto& [shape, shift_bytes, bytes] : parts_) {
+        const AddressBounds from{source.bounds.begin_bytes - shift_bytes,
+                                 source.bounds.end_bytes - shift_bytes};
+        const std::size_t end = begin + static_cast<std::size_t>(bytes);
+        pieces.push_back({peer_, message, begin, end,
+                          shapes_[shape].bind_gather(source.data + shift_bytes, from,
+                                                     message->bytes().data() + begin, {0, bytes})});
+        begin = end;
     }
-    return bound;
 }
 
 Outbox::Outbox(int pathways, SendingHabits habits) : pathways_(pathways), habits_(habits) {
@@ -463,37 +470,21 @@ void Outbox::open(const std::string& key, int nprocs) {
 
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
                   std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
-    /// A message, with what of it is packed when it is put.
-    struct Message {
-        MemoryPtr memory;
-        std::vector<PackingPieces::Bound> pieces{};
-    };
     const Boxes boxes = boxes_of(key);
-    std::vector<Message> messages;
+    std::vector<Outgoing::Piece> pieces;
     // All that can fail.
     for (const Outgoing& one : outgoing) {
-        const std::int64_t bytes = one.relation.size() * one.relation.source_elem_bytes();
-        Box& box = *boxes.at(static_cast<std::size_t>(one.peer));
-        auto& [memory, pieces] =
-            messages.emplace_back(Message{box.memory(static_cast<std::size_t>(bytes))});
-        std::byte* const to = memory->bytes().data();
-        if (one.pieces.empty())
-            one.relation.bind_gather(source.data, source.bounds, to, {0, bytes})();
-        else
-            pieces = one.pieces.bind(source, to);
+        Box& box = *boxes.at(static_cast<std::size_t>(one.peer()));
+        one.bind(source, box.memory(static_cast<std::size_t>(one.bytes())), pieces);
     }
-    for (std::size_t n = 0; n < messages.size(); ++n) {
-        Box& box = *boxes[static_cast<std::size_t>(outgoing[n].peer)];
-        const auto& [memory, pieces] = messages[n];
-        if (pieces.empty()) box.put(place, array, memory, number);
-        for (const PackingPieces::Bound& piece : pieces) {
-            piece.pack();
-            memory->set_packed(piece.end);
-            if (&piece == &pieces.front())
-                box.put(place, array, memory, number);
-            else
-                box.tell(&piece == &pieces.back() ? News::all_packed : News::more_packed);
-        }
+    for (const auto& [peer, message, begin, end, pack_piece] : pieces) {
+        Box& box = *boxes[static_cast<std::size_t>(peer)];
+        pack_piece();
+        message->set_packed(end);
+        if (begin == 0)
+            box.put(place, array, message, number);
+        else
+            box.tell(end == message->bytes().size() ? News::all_packed : News::more_packed);
     }
 }
 

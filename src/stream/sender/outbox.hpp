@@ -218,44 +218,42 @@ struct SourceMemory {
     AddressBounds bounds;
 };
 
-/// A message as pieces, stored one after the other in it.
-class PackingPieces {
+/// What goes to one process of a consumer: a message as pieces, stored one after the other in it.
+class Outgoing {
 public:
-    /// Messages of no more bytes are packed at once. With pieces of 1 MiB, both ends of a
-    /// connection wait for each other more often: 0.72 to 0.8 of the speed; with those of 8
-    /// MiB, 1.5 times it.
+    /// Messages of no more bytes are one piece. With pieces of 1 MiB, both ends of a connection
+    /// wait for each other more often: 0.72 to 0.8 of the speed; with those of 8 MiB, 1.5 times it.
     static constexpr std::int64_t least_bytes = 1 << 20;
     /// With the elements that it is packed from, a piece fits into a processor's own cache.
     static constexpr std::int64_t most_bytes = 1 << 18;
 
-    PackingPieces() = default;
-    /// The pieces of a message to a process: none if it is short. Throws as plan::compile.
-    PackingPieces(const PairPart& part, const plan::RelationSide& from,
-                  const plan::RelationSide& message);
+    /// A message that is one piece.
+    Outgoing(int peer, AddressRelation whole);
+    /// Throws as plan::compile.
+    Outgoing(int peer, const PairPart& part, const plan::RelationSide& from,
+             const plan::RelationSide& message);
 
-    bool empty() const { return pieces_.empty(); }
-    /// Packs one piece.
-    struct Bound {
+    int peer() const { return peer_; }
+    std::int64_t bytes() const { return bytes_; }
+    /// A piece of a message: packed by `pack`.
+    struct Piece {
+        int peer = 0;
+        MemoryPtr message;
+        std::size_t begin = 0, end = 0;  ///< in the message
         BoundCopy pack;
-        std::size_t end = 0;  ///< in the message
     };
-    /// Throws as AddressRelation::bind_gather.
-    std::vector<Bound> bind(SourceMemory source, std::byte* message) const;
+    /// Adds the pieces of a message. Throws as AddressRelation::bind_gather.
+    void bind(SourceMemory source, const MemoryPtr& message, std::vector<Piece>& pieces) const;
 
 private:
-    struct Piece {
+    struct Part {
         std::size_t shape = 0;
         std::int64_t source_shift_bytes = 0, bytes = 0;
     };
+    int peer_;
+    std::int64_t bytes_;
     std::vector<AddressRelation> shapes_;
-    std::vector<Piece> pieces_;
-};
-
-/// What goes to one process of a consumer.
-struct Outgoing {
-    int peer = 0;
-    AddressRelation relation;
-    PackingPieces pieces;  ///< of a long message, which is packed piece by piece; else none
+    std::vector<Part> parts_;
 };
 
 /// Packed messages by consumer and receiving process. `serve` is called by a thread for each data

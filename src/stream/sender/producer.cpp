@@ -510,12 +510,10 @@ const std::vector<Outgoing>& OutgoingRelations::of(const MemoryLayout& memory) {
         memory_.reset();
         relations_.clear();
         const plan::RelationSide from{&plan_.source(), &memory, elem_bytes_, rank_};
-        for (const PeerPart& peer : plan_.outgoing(rank_)) {
-            const plan::RelationSide message{&plan_.destination(), nullptr, elem_bytes_, peer.rank};
-            relations_.push_back({static_cast<int>(peer.rank),
-                                  plan::compile(peer.part, from, message),
-                                  PackingPieces(peer.part, from, message)});
-        }
+        for (const PeerPart& peer : plan_.outgoing(rank_))
+            relations_.emplace_back(
+                static_cast<int>(peer.rank), peer.part, from,
+                plan::RelationSide{&plan_.destination(), nullptr, elem_bytes_, peer.rank});
         memory_ = memory;
     }
     return relations_;
