@@ -72,47 +72,40 @@ IncomingArray::IncomingArray(const SentArray& sent, const WantedArray& wanted, i
                          "; its destination has ", wanted.dtype);
     naming(sent.name, [&] {
         for (const PeerPart& peer : plan_.incoming(rank))
-            sizes_[static_cast<int>(peer.rank)] =
+            parts_[static_cast<int>(peer.rank)].bytes =
                 static_cast<std::uint64_t>(geometry::multiply(peer.part.size(), sent.elem_bytes));
     });
     if (!wanted.comes_in_new_memory) return;
     new_memory_ = dense_memory(wanted_, rank, sent.elem_bytes);
     compile_for(*new_memory_);
-    for (const auto& [producer, relation] : relations_)
-        if (relation.destination_contiguous())
-            places_[producer] = static_cast<std::size_t>(relation.destination_bounds().begin_bytes);
+    for (auto& [producer, part] : parts_)
+        if (part.relation.destination_contiguous())
+            part.place = static_cast<std::size_t>(part.relation.destination_bounds().begin_bytes);
 }
 
 std::size_t IncomingArray::new_bytes() const {
     return new_memory_ ? static_cast<std::size_t>(new_memory_->end_bytes) : 0;
 }
 
-std::optional<std::size_t> IncomingArray::place_of(int producer) const {
-    const auto found = places_.find(producer);
-    return found != places_.end() ? std::optional(found->second) : std::nullopt;
-}
-
 /// Works the relations out again where the memory is another than the last time.
 void IncomingArray::compile_for(const MemoryLayout& memory) {
     if (memory_ && *memory_ == memory) return;
     memory_.reset();
-    relations_.clear();
     const plan::RelationSide to{&plan_.destination(), &memory, elem_bytes(), rank_};
     for (const PeerPart& peer : plan_.incoming(rank_)) {
         const plan::RelationSide message{&plan_.source(), nullptr, elem_bytes(), peer.rank};
-        relations_.emplace_back(static_cast<int>(peer.rank), plan::compile(peer.part, message, to));
+        parts_.at(static_cast<int>(peer.rank)).relation = plan::compile(peer.part, message, to);
     }
     memory_ = memory;
 }
 
 void IncomingArray::unpack(const ArrayMessages& messages, const DestinationMemory& destination) {
     compile_for(*destination.memory);
-    for (const auto& [producer, relation] : relations_) {
+    for (const auto& [producer, part] : parts_) {
         const auto bytes = messages.by_producer.at(producer)->bytes();
-        const std::optional<std::size_t> place = place_of(producer);
-        if (place && bytes.data() == destination.data + *place) continue;
+        if (part.place && bytes.data() == destination.data + *part.place) continue;
         const AddressBounds all{0, static_cast<std::int64_t>(bytes.size())};
-        relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
+        part.relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
     }
 }
 

@@ -92,12 +92,17 @@ public:
     std::int64_t elem_bytes() const { return sent_.elem_bytes; }
     /// Of the receiving processes.
     const Layout& wanted() const { return wanted_; }
-    /// Bytes of the message from each sending process.
-    const std::map<int, std::uint64_t>& sizes() const { return sizes_; }
+    /// What comes of it from a sending process.
+    struct Part {
+        std::uint64_t bytes = 0;
+        AddressRelation relation{};  ///< from the message to the memory of this process
+        /// Where the message lies in new memory, if it needs no unpacking: it comes there.
+        std::optional<std::size_t> place{};
+    };
+    /// By the sending process.
+    const std::map<int, Part>& parts() const { return parts_; }
     /// Bytes of the memory that it comes in, where that is new in each step; else 0.
     std::size_t new_bytes() const;
-    /// Where a message lies in it that needs no unpacking: it comes there.
-    std::optional<std::size_t> place_of(int producer) const;
     /// Puts messages where their elements belong, but those that came there. Throws as
     /// AddressRelation::bind_scatter.
     void unpack(const ArrayMessages& messages, const DestinationMemory& destination);
@@ -113,11 +118,9 @@ private:
     Layout wanted_;
     int rank_;
     MotionPlan plan_;
-    std::map<int, std::uint64_t> sizes_;
+    std::map<int, Part> parts_;
     std::optional<MemoryLayout> memory_;  ///< that the relations are for
-    std::vector<std::pair<int, AddressRelation>> relations_;
     std::optional<MemoryLayout> new_memory_;
-    std::map<int, std::size_t> places_;  ///< in the new memory, by sending process
 };
 
 /// Knows to which messages chunks belong.

@@ -105,7 +105,7 @@ bool IncomingSteps::takes_connecting(const Frame& said) const {
     return std::ranges::any_of(said.numbers, [this](std::uint32_t number) {
         const auto array = begun_.find(number);
         return array == begun_.end() ||
-               std::ranges::any_of(array->second->sizes(), [this](const auto& entry) {
+               std::ranges::any_of(array->second->parts(), [this](const auto& entry) {
                    return !links_.contains(entry.first);
                });
     });
@@ -170,7 +170,7 @@ void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
 /// Has its sending processes send. With its first step: before, not all of them need know of this
 /// consumer.
 void IncomingSteps::connect(const IncomingArray& array) {
-    for (const auto& [producer, bytes] : array.sizes()) {
+    for (const auto& [producer, part] : array.parts()) {
         if (links_.contains(producer)) continue;
         Links links = dial_(producer);
         for (const auto& link : links) grant_to(*link);
@@ -243,7 +243,7 @@ void IncomingSteps::announce(std::uint64_t place, std::int64_t number,
     Coming& step = coming_[place];
     step.stage = Stage::announced;
     if (number != no_number) step.number = number;
-    for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->sizes().size();
+    for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->parts().size();
     step.announced = std::move(arrays);
     if (!habits_.goes_ahead) grant();
 }
@@ -280,7 +280,7 @@ void IncomingSteps::deliver() {
         bool is_as_announced = true;
         for (const std::uint32_t number : step.announced) {
             ArrayMessages& come = step.arrays[number];
-            is_as_announced &= come.by_producer.size() == begun_.at(number)->sizes().size();
+            is_as_announced &= come.by_producer.size() == begun_.at(number)->parts().size();
             arrived.arrays.emplace_back(begun_.at(number).get(), std::move(come));
         }
         if (!is_as_announced || step.arrays.size() != step.announced.size())
@@ -297,7 +297,7 @@ std::optional<int> IncomingSteps::cut_by(Coming& step) const {
     for (const auto& [producer, links] : links_) {
         if (!has_ended(links)) continue;
         for (const std::uint32_t number : step.announced) {
-            if (!begun_.at(number)->sizes().contains(producer)) continue;
+            if (!begun_.at(number)->parts().contains(producer)) continue;
             const auto& messages = step.arrays[number].by_producer;
             const auto message = messages.find(producer);
             if (message == messages.end() || !message->second->is_whole()) return producer;
@@ -342,13 +342,13 @@ std::shared_ptr<std::byte> IncomingSteps::unpack_new(
 
 /// A message that comes at once where it belongs, if it can.
 std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& array,
-                                                           ArrayMessages& come, int producer,
-                                                           std::uint64_t bytes) {
-    const std::optional<std::size_t> place = array.place_of(producer);
-    if (!place) return std::make_shared<IncomingMessage>(bytes, *message_pool_);
+                                                           const IncomingArray::Part& part,
+                                                           ArrayMessages& come) {
+    if (!part.place) return std::make_shared<IncomingMessage>(part.bytes, *message_pool_);
     if (come.new_memory == nullptr) come.new_memory = array_pool_->take_bytes(array.new_bytes());
     return std::make_shared<IncomingMessage>(
-        bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
+        part.bytes,
+        std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *part.place));
 }
 
 std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHeader& chunk) {
@@ -372,12 +372,12 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
     ArrayMessages& come = coming.arrays[array];
     std::shared_ptr<IncomingMessage>& message = come.by_producer[producer];
     if (message == nullptr) {
-        const auto& sizes = begun->second->sizes();
-        const auto size = sizes.find(producer);
-        if (size == sizes.end())
+        const auto& parts = begun->second->parts();
+        const auto part = parts.find(producer);
+        if (part == parts.end())
             throw make_error(ErrorCode::peer_failed, "it sent array ", array,
                              ", of which it holds nothing for this process");
-        message = message_of(*begun->second, come, producer, size->second);
+        message = message_of(*begun->second, part->second, come);
     }
     if (coming.number == no_number) coming.number = chunk.number;
     return message;
@@ -419,8 +419,8 @@ void IncomingSteps::look_further_ahead() {
     suits_arrays_ = false;
     std::uint64_t step_bytes = 1;
     for (const auto& [number, array] : begun_)
-        for (const auto& [producer, bytes] : array->sizes())
-            step_bytes += std::min(bytes, most_bytes_ahead);
+        for (const auto& [producer, part] : array->parts())
+            step_bytes += std::min(part.bytes, most_bytes_ahead);
     const std::uint64_t steps = std::min(most_ahead, most_bytes_ahead / step_bytes);
     if (steps <= ahead_) return;
     say_credit(steps - std::exchange(ahead_, steps));

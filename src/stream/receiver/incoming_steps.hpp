@@ -146,8 +146,9 @@ private:
     ComingSteps::iterator first_announced();
     void deliver();
     std::optional<int> cut_by(Coming& step) const;
-    std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array, ArrayMessages& come,
-                                                int producer, std::uint64_t bytes);
+    std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array,
+                                                const IncomingArray::Part& part,
+                                                ArrayMessages& come);
     void grant();
     void grant_to(DataReceiver& link) const;
     const WantedArray* wanted_of(const std::string& name) const;
