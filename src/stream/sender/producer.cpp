@@ -424,8 +424,8 @@ SaidCall Producer::said_call(Call call) const {
     SaidCall said;
     said.call = call;
     said.stream = identity_;
-    said.was_broken_off = failures_.ended != nullptr;
-    for (const auto& [key, why] : failures_.by_key) said.failures.push_back({key, why});
+    said.was_broken_off = broken_off_ != nullptr;
+    said.failures = failures_;
     return said;
 }
 
@@ -479,12 +479,14 @@ void Producer::refuse_in_turn(const Error& why) {
 /// Tells the others at once for which consumers packing failed.
 void Producer::tell_failures() {
     const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
-    if (!std::exchange(failures_, {}).ended) settle(everyone);
+    failures_.clear();
+    if (!std::exchange(broken_off_, nullptr)) settle(everyone);
 }
 
 /// Refuses the consumers for which any process has failed.
 void Producer::take_failures(const std::vector<SaidCall>& everyone) {
-    failures_ = {};
+    failures_.clear();
+    broken_off_ = nullptr;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         if (everyone[rank].was_broken_off)
             throw make_error(ErrorCode::peer_failed, "process ", rank,
@@ -622,7 +624,7 @@ Decision Producer::decide(const SentCall& call) {
         }
         const bool is_decided = audience_ != nullptr && said.round == Round::done;
         // Nobody else is to hear of it, nor has anything to say.
-        if (is_decided && together_->is_alone() && !has_failures()) {
+        if (is_decided && together_->is_alone() && failures_.empty() && !broken_off_) {
             audience_->carry_out(call.array.number, call.sequence, call.number);
             return *std::move(said.decision);
         }
@@ -668,13 +670,13 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
         hear(decision);
         for (const Decision::Place& place : decision.to)
             if (const auto why = error_in(*together_, [&] { pack_for(place, call.array, part); }))
-                failures_.by_key.emplace(place.first, *why);
+                failures_.push_back({place.first, *why});
     } catch (...) {  // told to the others before it goes on here
-        failures_.ended = std::current_exception();
+        broken_off_ = std::current_exception();
     }
-    const auto ended = failures_.ended;
+    const auto ended = broken_off_;
     if (decision.to.empty() && decision.joined.empty())
-        failures_ = {};
+        broken_off_ = nullptr;
     else if (decision.is_told_by_messages && !has_manager_)
         end_failed(decision);
     else
@@ -703,12 +705,12 @@ void Producer::pack_for(const Decision::Place& place, const SentArray& array,
 
 /// Has consumers for which packing failed here know that a message does not come.
 void Producer::end_failed(const Decision& decision) {
-    for (const auto& [key, place] : decision.to) {
-        const auto failure = failures_.by_key.find(key);
-        const bool has_failed = failure != failures_.by_key.end();
-        if (has_failed && audience_ != nullptr) audience_->refuse(key, failure->second);
-        if (has_failed || failures_.ended) outbox_->end(key);
+    for (const auto& [key, why] : failures_) {
+        if (audience_ != nullptr) audience_->refuse(key, why);
+        outbox_->end(key);
     }
+    if (broken_off_)
+        for (const auto& [key, place] : decision.to) outbox_->end(key);
 }
 
 }  // namespace datamover::stream

@@ -198,11 +198,6 @@ public:
     Reception& reception() const { return *reception_; }
 
 private:
-    /// For which consumers packing failed here, and whether it was broken off.
-    struct Failures {
-        std::map<std::string, Error> by_key;
-        std::exception_ptr ended;
-    };
     /// Null for one that was not sent yet.
     const SentArray* find(const std::string& name) const {
         const auto found = arrays_.find(name);
@@ -241,7 +236,6 @@ private:
     void pack(const SentCall& call, const Decision& decision, const SentPart& part);
     void pack_for(const Decision::Place& place, const SentArray& array, const SentPart& part);
     void end_failed(const Decision& decision);
-    bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
     void tell_failures();
     void take_failures(const std::vector<SaidCall>& everyone);
     /// On process 0: waits until `wait`, which is called for parts of the round, says that it is
@@ -269,7 +263,9 @@ private:
     mutable std::mutex arrays_lock_;
     std::map<std::string, SentArray> arrays_;      ///< by name
     std::map<std::string, Recipient> recipients_;  ///< by a consumer's key
-    Failures failures_;                            ///< that the other processes have not heard of
+    /// That the other processes have not heard of, and what has broken packing off.
+    std::vector<PackingFailure> failures_;
+    std::exception_ptr broken_off_;
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;
