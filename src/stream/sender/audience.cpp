@@ -53,7 +53,8 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     bool is_told_by_messages(const Step& step) const {
         return is_told_by_messages() && step.arrays.size() == wanted->size();
     }
-    bool takes(const SentArray& array) const { return takes_all || wanted->contains(array.name); }
+    bool takes_all() const { return wanted->empty(); }
+    bool takes(const SentArray& array) const { return takes_all() || wanted->contains(array.name); }
     /// Whether steps that begin are for it.
     bool gets_steps() const { return stage == Stage::active && !left; }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
@@ -85,8 +86,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     /// the others.
     bool take_on(const SentArray& array, std::int64_t sequence) {
         try {
-            if (!wanted->contains(array.name)) wanted->emplace(array.name, whole_of(array.layout));
-            const Layout& layout = wanted->at(array.name);
+            const Layout layout = layout_for(*wanted, array);
             plan_between(array.layout, layout);
             std::int64_t bytes = 0;
             for (std::int64_t rank = 0; rank < nprocs; ++rank)
@@ -152,20 +152,19 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         part_with(rank);
     }
     void subscribe(Frame& said) {
-        std::map<std::string, Layout> requested;
+        WantedLayouts requested;
         for (WantedArray& one : said.wanted) {
             if (one.layout.nprocs() != nprocs)
                 throw make_error(ErrorCode::io, "a requested layout has ", one.layout.nprocs(),
                                  " processes; the consumer has ", nprocs);
             requested.insert_or_assign(std::move(one.name), std::move(one.layout));
         }
-        takes_all = requested.empty();
-        if (takes_all && nprocs != 1)
+        if (requested.empty() && nprocs != 1)
             throw Error(ErrorCode::invalid_argument,
                         "a consumer of several processes must request at least one array");
         wanted = std::move(requested);
         hears_by_messages =
-            said.tells_by_messages && audience.flow_.policy == Policy::block && !takes_all;
+            said.tells_by_messages && audience.flow_.policy == Policy::block && !takes_all();
         if (said.newest) queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
     }
     /// Tells the first process that the stream knows what the consumer wants and has a credit of
@@ -284,7 +283,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     const Clock::time_point came = Clock::now();
     /// By rank, of the processes that have not left; none: it is forgotten.
     std::map<std::int64_t, LinkPtr> links;
-    std::optional<std::map<std::string, Layout>> wanted;
+    std::optional<WantedLayouts> wanted;
     /// How far a process is.
     struct Progress {
         std::int64_t granted = 0;  ///< steps that it has memory for beyond those that it has taken
@@ -297,7 +296,6 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     std::map<int, std::int64_t> step_bytes;  ///< by array
     std::set<int> told;                      ///< arrays that it knows of
     int times_asked = 0;
-    bool takes_all = false;          ///< each array is wanted, whole, as a step of its own
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
     /// It is subscribed once it has requested arrays, and all its processes have granted credits:
     /// it was told so, so that the next step that begins is for it. From that step on it is active.
@@ -484,8 +482,7 @@ void Audience::admit(std::int64_t sequence) {
         consumer->stage = Consumer::Stage::active;
         consumer->first_sequence = sequence;
         ++counts_.consumers_came;
-        news_.joined.push_back(
-            {consumer->key, consumer->nprocs, *consumer->wanted, consumer->takes_all});
+        news_.joined.push_back({consumer->key, consumer->nprocs, *consumer->wanted});
     }
 }
 
@@ -498,7 +495,7 @@ void Audience::sent(std::int64_t sequence) {
         const Step& newest = consumer->queue.waiting().back();
         // Each of its arrays is one that the consumer wants, and none is there twice.
         if (newest.sequence == sequence && (newest.arrays.size() == consumer->wanted->size() ||
-                                            consumer->takes_all || places_->ends_each_array()))
+                                            consumer->takes_all() || places_->ends_each_array()))
             consumer->queue.complete();
         consumer->pump();
     }

@@ -36,13 +36,21 @@ struct Flow {
     std::int64_t queue_bytes = 1 << 30;
 };
 
+/// The layouts that a consumer wants, by an array's name; if there are none, it wants each array,
+/// whole, as a step of its own.
+using WantedLayouts = std::map<std::string, Layout>;
+
+/// The layout in which an array is sent that is wanted.
+inline Layout layout_for(const WantedLayouts& wanted, const SentArray& array) {
+    return wanted.empty() ? whole_of(array.layout) : wanted.at(array.name);
+}
+
 /// What all sending processes have to know before they pack an array.
 struct Decision {
     struct Newcomer {
         std::string key;
         std::int64_t nprocs = 0;
-        std::map<std::string, Layout> wanted;  ///< by an array's name
-        bool takes_all = false;                ///< each array, whole
+        WantedLayouts wanted;
     };
     using Place = std::pair<std::string, std::int64_t>;  ///< of a consumer's key
     std::vector<Newcomer> joined;

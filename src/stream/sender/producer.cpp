@@ -30,7 +30,7 @@ void pass_places(Words& words, std::vector<Decision::Place>& places) {
 
 void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.joined, [&](Decision::Newcomer& one) {
-        words.pass(one.key).pass(one.nprocs).pass(one.takes_all);
+        words.pass(one.key).pass(one.nprocs);
         std::vector<std::pair<std::string, Layout>> wanted(one.wanted.begin(), one.wanted.end());
         words.pass(wanted, [&](auto& pair) { pass_layout(words.pass(pair.first), pair.second); });
         one.wanted = {wanted.begin(), wanted.end()};
@@ -649,7 +649,7 @@ Decision Producer::decide(const SentCall& call) {
 /// Takes note of consumers that came and went, and of dropped steps.
 void Producer::hear(const Decision& decision) {
     for (const auto& one : decision.joined) {
-        recipients_.insert_or_assign(one.key, Recipient{one.wanted, one.takes_all});
+        recipients_.insert_or_assign(one.key, Recipient{one.wanted});
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }
     for (const auto& [key, place] : decision.dropped) outbox_->forget_steps(key, place, place + 1);
@@ -692,7 +692,7 @@ void Producer::pack_for(const Decision::Place& place, const SentArray& array,
     const bool is_whole = ++to.packed == to.wanted.size();
     auto found = to.relations.find(array.number);
     if (found == to.relations.end()) {
-        const Layout layout = to.takes_all ? whole_of(array.layout) : to.wanted.at(array.name);
+        const Layout layout = layout_for(to.wanted, array);
         found = to.relations
                     .try_emplace(array.number, array.layout, layout, together_->rank(),
                                  array.elem_bytes)

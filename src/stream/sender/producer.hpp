@@ -205,8 +205,7 @@ private:
     }
     /// A consumer: what it wants, and has got of a step.
     struct Recipient {
-        std::map<std::string, Layout> wanted;  ///< by an array's name
-        bool takes_all = false;                ///< each array, whole
+        WantedLayouts wanted;
         std::int64_t place = -1;
         std::size_t packed = 0;                        ///< arrays of the step at this place
         std::map<int, OutgoingRelations> relations{};  ///< by array
