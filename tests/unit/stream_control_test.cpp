@@ -51,7 +51,7 @@ TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
     for (int n = 0; n < 600; ++n) {
         const auto policy = static_cast<Policy>(draw() % 2);
         const std::int64_t most = 1 + draw() % 4, most_bytes = 1 + draw() % 60;
-        StepQueue queue(policy, most, most_bytes);
+        StepQueue queue({policy, most, most_bytes});
         std::int64_t offered = 0;
         const bool has_several_arrays = draw() % 2 == 0;
         std::vector<std::int64_t> taken;
@@ -92,7 +92,7 @@ TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
 }
 
 TEST(StreamQueue, ArraysOfAStepGoTogether) {
-    StepQueue queue(Policy::drop_oldest, 1, 100);
+    StepQueue queue({Policy::drop_oldest, 1, 100});
     EXPECT_EQ(queue.add(0, 5, 0, 10), 0);
     EXPECT_EQ(make_room(queue, 0, 1000).room, Room::yes);
     EXPECT_EQ(queue.add(0, 5, 1, 20), 0);

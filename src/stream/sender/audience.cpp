@@ -33,7 +33,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         : audience(audience_),
           nprocs(nprocs_),
           progress(static_cast<std::size_t>(nprocs_)),
-          queue(audience.flow_.policy, audience.flow_.queue_steps, audience.flow_.queue_bytes) {}
+          queue(audience.flow_) {}
 
     /// Whether it is to be let in before the next step.
     bool is_ready() const { return stage == Stage::subscribed && !left; }
@@ -165,7 +165,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         wanted = std::move(requested);
         hears_by_messages =
             said.tells_by_messages && audience.flow_.policy == Policy::block && !takes_all();
-        if (said.newest) queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
+        if (said.newest) queue = StepQueue({Policy::drop_oldest, 1, audience.flow_.queue_bytes});
     }
     /// Tells the first process that the stream knows what the consumer wants and has a credit of
     /// each of its processes.

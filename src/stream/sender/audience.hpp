@@ -29,13 +29,6 @@
 
 namespace datamover::stream {
 
-/// How a stream bounds what waits for a consumer.
-struct Flow {
-    Policy policy = Policy::block;
-    std::int64_t queue_steps = 2;
-    std::int64_t queue_bytes = 1 << 30;
-};
-
 /// The layouts that a consumer wants, by an array's name; if there are none, it wants each array,
 /// whole, as a step of its own.
 using WantedLayouts = std::map<std::string, Layout>;
