@@ -61,15 +61,12 @@ void Box::forget(std::uint64_t begin, std::uint64_t end) {
     }
 }
 
-Box::Next Box::next(std::uint64_t number, std::uint64_t may,
-                    const std::optional<std::set<std::uint64_t>>& alone) {
+Box::Next Box::next(std::uint64_t number, std::uint64_t may) {
     const std::lock_guard lock(lock_);
-    for (auto at = kept_.lower_bound(number); at != kept_.end(); ++at) {
-        const KeptMessage& kept = at->second;
-        if (kept.place >= may) return {at->first, std::nullopt, true};
-        if (!alone || alone->contains(kept.place)) return {at->first, kept};
-    }
-    return {std::max(number, count_), std::nullopt};
+    const auto found = kept_.lower_bound(number);
+    if (found == kept_.end()) return {std::max(number, count_), std::nullopt};
+    if (found->second.place >= may) return {found->first, std::nullopt, true};
+    return {found->first, found->second};
 }
 
 void Box::add(DataSender* reader, int pathway, bool is_local) {
@@ -143,8 +140,6 @@ constexpr std::uint64_t very_long_bytes = 2 << 20;
 /// Where several processes send, a receiving one reads what others sent meanwhile: a message that
 /// the system does not take whole has its sender sleep, and woken, as often as the receiver.
 constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
-/// Steps that a receiving process may have granted one by one and not taken.
-constexpr std::size_t max_granted = 1 << 12;
 /// What is read of grants at once.
 constexpr std::size_t read_bytes = 1 << 12;
 
@@ -313,17 +308,12 @@ bool DataSender::hear_grants() {
 void DataSender::obey(const Grant& grant) {
     if (grant.alone > 1)
         throw make_error(ErrorCode::io, "received a grant that is malformed: ", grant.alone);
-    may_ = std::max(may_, grant.may);
     said_taken_ = std::max(said_taken_, grant.taken);
-    if (grant.alone != 0) {
-        if (!alone_) alone_.emplace();
-        alone_->erase(alone_->begin(), alone_->lower_bound(grant.taken));
-        alone_->insert(grant.may - 1);
-        if (alone_->size() > max_granted)
-            throw make_error(ErrorCode::io, "more than ", max_granted,
-                             " steps were granted and not taken");
-    }
     box_.forget(0, grant.taken);
+    if (grant.may <= may_) return;
+    // Those between were dropped: this process has only not heard of it yet.
+    if (grant.alone != 0) box_.forget(may_, grant.may - 1);
+    may_ = grant.may;
 }
 
 /// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
@@ -350,7 +340,7 @@ bool DataSender::waits_for_packing() const {
 
 /// False where there is nothing to send now.
 bool DataSender::begin_next() {
-    Box::Next next = box_.next(next_, may_, alone_);
+    Box::Next next = box_.next(next_, may_);
     next_ = next.number;
     waits_ = next.is_to_come;
     if (!next.kept) return false;

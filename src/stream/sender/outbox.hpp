@@ -66,17 +66,14 @@ public:
     /// Forgets what is kept of the steps from one place up to another.
     void forget(std::uint64_t begin, std::uint64_t end);
 
-    /// The first that is kept from a number on and may be sent, with its number; without it, where
-    /// to look from the next time. Steps before `may` may be sent; of them, where `alone` is given,
-    /// those in it. What is kept of others before `may` has been dropped: this process has only not
-    /// heard of it yet.
+    /// The first that is kept from a number on and is of a step before `may`, with its number;
+    /// without it, where to look from the next time.
     struct Next {
         std::uint64_t number = 0;
         std::optional<KeptMessage> kept;
         bool is_to_come = false;  ///< one that may not be sent yet
     };
-    Next next(std::uint64_t number, std::uint64_t may,
-              const std::optional<std::set<std::uint64_t>>& alone);
+    Next next(std::uint64_t number, std::uint64_t may);
 
     /// As MemoryPool's.
     void free_unused() { pool_->free_unused(); }
@@ -200,7 +197,6 @@ private:
     /// When it was here last; not under the lock.
     std::atomic<Clock::time_point> program_left_{long_ago};
     std::uint64_t next_ = 0, may_ = 0;
-    std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
     std::optional<Error> wrong_;  ///< with what was granted: nothing more is heard, nor sent
     std::optional<Sending> sending_;
     ChunkOnItsWay chunk_;                     ///< of what is being sent

@@ -25,8 +25,8 @@ inline constexpr int max_pathways = 16;
 inline constexpr std::size_t most_consumers = 256;
 
 /// A grant of a receiving process: all steps before the place `taken` are taken, those before
-/// `may` may be sent; or, if `alone` is not 0, of these the last one, besides those that were
-/// granted so before.
+/// `may` may be sent. If `alone` is not 0, only the last of these and those that were granted
+/// before: the others have been dropped.
 struct Grant {
     static constexpr std::uint32_t right_magic = 0x38474d44;  // "DMG8" in little-endian order
 
