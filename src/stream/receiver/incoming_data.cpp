@@ -14,7 +14,7 @@
 namespace datamover::stream {
 
 std::span<const std::byte> IncomingMessage::bytes() const {
-    if (segment_ != nullptr) return segment_->memory().subspan(begin_, bytes_);
+    if (segment_ != nullptr) return segment_->subspan(begin_, bytes_);
     return {memory_.get(), bytes_};
 }
 
@@ -34,10 +34,9 @@ std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t 
 }
 
 /// Another processor has written them: they are fetched from its caches once.
-std::uint32_t IncomingMessage::taken_from(std::shared_ptr<const SegmentView> segment,
-                                          std::uint64_t begin, std::uint64_t offset,
-                                          std::uint64_t count) {
-    const std::span<const std::byte> there = segment->memory().subspan(begin + offset, count);
+std::uint32_t IncomingMessage::taken_from(SegmentView segment, std::uint64_t begin,
+                                          std::uint64_t offset, std::uint64_t count) {
+    const std::span<const std::byte> there = segment->subspan(begin + offset, count);
     if (memory_ != nullptr) return copy_with_crc32c(there, memory_.get() + offset);
     if (segment_ == nullptr) {
         segment_ = std::move(segment);
@@ -195,7 +194,7 @@ void DataReceiver::begin(MessageFinder& finder) {
         return;
     }
     auto found = segment(header.segment);
-    const std::uint64_t size = found->memory().size();
+    const std::uint64_t size = found->size();
     if (header.position < header.offset || message->size() > size ||
         header.position - header.offset > size - message->size())
         throw Error(ErrorCode::peer_failed,
@@ -204,13 +203,13 @@ void DataReceiver::begin(MessageFinder& finder) {
     check(finder, message->taken_from(std::move(found), begins, header.offset, header.bytes));
 }
 
-std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
+SegmentView DataReceiver::segment(std::uint64_t number) {
     if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
     if (files_.empty() || segments_.size() >= Segment::max_of_connection)
         throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
     const Descriptor file = std::move(files_.front());
     files_.pop_front();
-    return segments_.emplace(number, SegmentView::of_file(file.get())).first->second;
+    return segments_.emplace(number, view_of_segment(file.get())).first->second;
 }
 
 /// Compares the checksum of the chunk that has come with what its header says.

@@ -53,15 +53,15 @@ public:
     /// The checksum of bytes that lie in a segment, in which the message begins at `begin`. They
     /// are copied meanwhile where the message has memory. Throws peer_failed where they lie
     /// elsewhere than those before.
-    std::uint32_t taken_from(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
-                             std::uint64_t offset, std::uint64_t count);
+    std::uint32_t taken_from(SegmentView segment, std::uint64_t begin, std::uint64_t offset,
+                             std::uint64_t count);
 
 private:
     const std::uint64_t bytes_;
     std::uint64_t missing_;
     MemoryPool* pool_ = nullptr;
     std::shared_ptr<std::byte> memory_;
-    std::shared_ptr<const SegmentView> segment_;
+    SegmentView segment_;
     std::uint64_t begin_ = 0;                           ///< in the segment
     std::array<std::uint64_t, max_pathways> passed_{};  ///< bytes of each connection's share
 };
@@ -175,7 +175,7 @@ private:
     void naming_producer(const Work& work);
     bool receive_once(MessageFinder& finder);
     void begin(MessageFinder& finder);
-    std::shared_ptr<const SegmentView> segment(std::uint64_t number);
+    SegmentView segment(std::uint64_t number);
     void check(MessageFinder& finder, std::uint32_t checksum);
 
     const std::shared_ptr<const Connection> connection_;
@@ -187,7 +187,7 @@ private:
     std::span<std::byte> body_;     ///< that is missing
     std::optional<Coming> coming_;
     std::deque<Descriptor> files_;  ///< handed over, and of no segment yet
-    std::map<std::uint64_t, std::shared_ptr<const SegmentView>> segments_;
+    std::map<std::uint64_t, SegmentView> segments_;
     bool has_ended_ = false, is_paused_ = false;
 };
 

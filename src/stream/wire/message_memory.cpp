@@ -79,7 +79,7 @@ constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
 
-std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
+SegmentView view_of_segment(int file) {
     const int seals = ::fcntl(file, F_GET_SEALS);
     if (seals < 0) refuse();
     if ((seals & seals_needed) != seals_needed)
@@ -89,12 +89,11 @@ std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
     const auto bytes = static_cast<std::size_t>(found.st_size);
     void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) refuse();
-    return std::shared_ptr<const SegmentView>(
-        new SegmentView({static_cast<const std::byte*>(memory), bytes}));
-}
-
-SegmentView::~SegmentView() {
-    ::munmap(const_cast<std::byte*>(memory_.data()), memory_.size());
+    const auto unmap = [memory, bytes](const auto* view) {
+        ::munmap(memory, bytes);
+        delete view;
+    };
+    return {new std::span(static_cast<const std::byte*>(memory), bytes), unmap};
 }
 
 namespace {

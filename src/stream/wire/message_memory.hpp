@@ -55,23 +55,11 @@ private:
     bool has_memory_ = true;
 };
 
-/// Another process's segment, mapped for reading.
-class SegmentView {
-public:
-    /// The caller closes the file. Throws io where it is no such memory, or its owner could take it
-    /// away while it is read.
-    static std::shared_ptr<const SegmentView> of_file(int file);
-    ~SegmentView();
-    SegmentView(const SegmentView&) = delete;
-    SegmentView& operator=(const SegmentView&) = delete;
-
-    std::span<const std::byte> memory() const { return memory_; }
-
-private:
-    explicit SegmentView(std::span<const std::byte> memory) : memory_(memory) {}
-
-    std::span<const std::byte> memory_;
-};
+/// Another process's segment, mapped for reading as long as this is kept.
+using SegmentView = std::shared_ptr<const std::span<const std::byte>>;
+/// The caller closes the file. Throws io where it is no such memory, or its owner could take it
+/// away while it is read.
+SegmentView view_of_segment(int file);
 
 struct FreeBytes {
     void operator()(std::byte* bytes) const { std::free(bytes); }
