@@ -10,15 +10,7 @@
 namespace datamover::stream {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
 constexpr std::int64_t max_active = 1 << 16;
-
-SteadyClock::time_point before_now(double seconds) {
-    constexpr double most = 1e9;  // beyond it the clock's numbers end
-    return SteadyClock::now() - std::chrono::duration_cast<SteadyClock::duration>(
-                                    std::chrono::duration<double>(std::min(seconds, most)));
-}
 
 }  // namespace
 
@@ -89,7 +81,8 @@ bool Places::make_place(const Entry& mine) {
     if (mine.has_place || active() < options_.active) return true;
     if (options_.stall_seconds)
         for (const Entry& entry : entries_)
-            if (entry.has_place) entry.who->end_stalled(before_now(*options_.stall_seconds));
+            if (entry.has_place)
+                entry.who->end_stalled(Clock::now() - clock_time(*options_.stall_seconds));
     Entry* oldest = nullptr;
     for (Entry& entry : entries_)
         if (entry.has_place && entry.who->is_taken() &&

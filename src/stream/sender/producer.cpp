@@ -608,19 +608,17 @@ Decision Producer::decide(const SentCall& call) {
                 while (!look({})) {
                     if (Clock::now() >= awake_end) {
                         outbox_->tell(News::leaves);
-                        return look(time);
+                        if (look(time)) return true;
+                        if (!is_over(deadline)) return false;
+                        throw make_error(ErrorCode::timeout,
+                                         "a consumer took no step, or too few came, within ",
+                                         *options_.timeout_seconds, " s");
                     }
                     outbox_->tell(News::hears);
                     ::sched_yield();
                 }
                 return true;
             });
-            if (said.round == Round::goes_on && is_over(deadline)) {
-                said.round = Round::refused;
-                said.refusal = make_error(ErrorCode::timeout,
-                                          "a consumer took no step, or too few came, within ",
-                                          *options_.timeout_seconds, " s");
-            }
         }
         const bool is_decided = audience_ != nullptr && said.round == Round::done;
         // Nobody else is to hear of it, nor has anything to say.

@@ -22,6 +22,12 @@ namespace datamover::stream {
 
 using Clock = std::chrono::steady_clock;
 
+/// Seconds, at most 1e9: beyond these the clock's numbers end.
+inline Clock::duration clock_time(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(std::min(seconds, 1e9)));
+}
+
 /// How often whoever waits looks around, where nothing else is under way.
 inline constexpr std::chrono::milliseconds look_time{200};
 /// Called now and then by whoever waits; throws where the wait has to end.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -94,10 +93,8 @@ inline void require_same(std::string_view what, const std::vector<std::string>& 
 using Deadline = std::optional<Clock::time_point>;
 
 inline Deadline deadline_after(std::optional<double> seconds) {
-    constexpr double most = 1e9;  // beyond it the clock's numbers end
-    if (!seconds || *seconds > most) return std::nullopt;
-    return Clock::now() +
-           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+    if (!seconds) return std::nullopt;
+    return Clock::now() + clock_time(*seconds);
 }
 
 inline bool is_over(const Deadline& deadline) {
