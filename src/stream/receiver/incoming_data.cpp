@@ -117,8 +117,7 @@ constexpr int reads_in_turn = 16;
 
 DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                            int pathways, ReceptionCounters& counters)
-    : connection_(std::move(connection)),
-      unsent_(*connection_),
+    : Link(std::move(connection)),
       producer_(producer),
       pathway_(pathway),
       pathways_(pathways),
@@ -128,7 +127,7 @@ DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int pro
 }
 
 void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
-    unsent_.send(bytes_of_header(sealed(Grant{.taken = taken, .may = may, .alone = alone})));
+    send(bytes_of_header(sealed(Grant{.taken = taken, .may = may, .alone = alone})));
 }
 
 template <class Work>

@@ -141,17 +141,13 @@ struct ReceptionCounters {
 };
 
 /// One connection to one sending process. Nothing here waits.
-class DataReceiver {
+class DataReceiver : public Link {
 public:
     DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                  int pathways, ReceptionCounters& counters);
     DataReceiver(const DataReceiver&) = delete;
     DataReceiver& operator=(const DataReceiver&) = delete;
 
-    int socket() const { return connection_->socket(); }
-    Unsent& unsent() { return unsent_; }
-    /// Ends the connection, whoever else has it.
-    void end() const { connection_->end(); }
     bool has_ended() const { return has_ended_; }
     /// What comes next belongs to an array of which nothing is known yet: `resume` goes on.
     bool is_paused() const { return is_paused_; }
@@ -178,8 +174,6 @@ private:
     SegmentView segment(std::uint64_t number);
     void check(MessageFinder& finder, std::uint32_t checksum);
 
-    const std::shared_ptr<const Connection> connection_;
-    Unsent unsent_;
     const int producer_, pathway_, pathways_;
     ReceptionCounters& counters_;
     std::array<std::byte, sizeof(ChunkHeader)> header_{};

@@ -45,16 +45,15 @@ void IncomingSteps::check_names() const {
 }
 
 void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
-    const auto add = [&waiting](int socket, bool reads, bool writes) {
-        const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
-        if (events != 0) waiting.push_back({socket, static_cast<short>(events), 0});
+    const auto add = [&waiting](const Link& link, bool reads) {
+        const int events = (reads ? POLLIN : 0) | (link.has_unsent() ? POLLOUT : 0);
+        if (events != 0) waiting.push_back({link.socket(), static_cast<short>(events), 0});
     };
     // Frames that were not heard yet are enough.
-    add(control_.socket(), !has_ended_ && frames_.empty(), !control_.unsent().is_empty());
+    add(control_, !has_ended_ && frames_.empty());
     for (const auto& [producer, links] : links_)
         for (const auto& link : links)
-            if (!link->has_ended())
-                add(link->socket(), !link->is_paused(), !link->unsent().is_empty());
+            if (!link->has_ended()) add(*link, !link->is_paused());
 }
 
 void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect) {
@@ -73,12 +72,12 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
         for (const auto& link : links) {
             if (link->has_ended()) continue;
             const short events = events_of(link->socket());
-            if ((events & POLLOUT) != 0) link->unsent().send_more();
+            if ((events & POLLOUT) != 0) link->send_more();
             if ((events & comes) != 0 && !link->is_paused()) link->receive(*this);
         }
     }
     const short events = events_of(control_.socket());
-    if ((events & POLLOUT) != 0) control_.unsent().send_more();
+    if ((events & POLLOUT) != 0) control_.send_more();
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
         for (Frame& said : control_.receive(max_frame_bytes)) {
             // What has failed is not begun any more.

@@ -127,7 +127,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
             subscribe(said);
             confirm_if_complete();
         } else if (said.type == Type::arrays && rank == 0) {
-            if (links.at(rank)->unsent().is_empty()) times_asked = 0;
+            if (!links.at(rank)->has_unsent()) times_asked = 0;
             if (++times_asked > max_times_asked)
                 throw make_error(ErrorCode::io, "arrays() was requested more than ",
                                  max_times_asked, " times without reading an answer");

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -135,25 +136,30 @@ private:
     const bool is_local_;
 };
 
-/// What one connection is told, in order, by anybody, without waiting. What the system does not
-/// take at once is kept until it does; what is said is bounded by the credits of the other end, so
-/// that what is kept is, too. Where the connection has ended, whoever reads it learns of it, not
+/// A connection that is told something in order, by anybody, without waiting. What the system does
+/// not take at once is kept until it does; what is said is bounded by the credits of the other end,
+/// so that what is kept is, too. Where the connection has ended, whoever reads it learns of it, not
 /// who says something.
-class Unsent {
+class Link {
 public:
-    /// The connection must outlive it.
-    explicit Unsent(const Connection& connection) : connection_(connection) {}
+    explicit Link(std::shared_ptr<const Connection> connection)
+        : connection_(std::move(connection)) {}
 
+    int socket() const { return connection_->socket(); }
+    /// Ends the connection, whoever else has it; what the system has taken still arrives.
+    void end() const { connection_->end(); }
     /// Sends bytes; whether the system took them all.
     bool send(std::span<const std::byte> bytes);
     /// Sends what is kept, as far as the system takes it; whether nothing is left.
     bool send_more();
-    bool is_empty() const;
+    bool has_unsent() const;
+
+protected:
+    const std::shared_ptr<const Connection> connection_;
 
 private:
-    void try_to_send();  ///< under the lock
+    void try_to_send();
 
-    const Connection& connection_;
     mutable std::mutex lock_;
     std::vector<std::byte> kept_;
     bool is_broken_ = false;

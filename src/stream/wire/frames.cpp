@@ -188,7 +188,7 @@ std::vector<Frame> FrameLink::receive(std::uint32_t max_bytes) {
 }
 
 void FrameLink::finish(Clock::time_point deadline) {
-    while (!unsent_.send_more() && wait_for(socket(), POLLOUT, deadline)) {
+    while (!send_more() && wait_for(socket(), POLLOUT, deadline)) {
     }
     connection_->end_sending();
 }
@@ -199,14 +199,14 @@ void ControlLink::say(std::string_view frame) {
 
 std::vector<Frame> ControlLink::wait() {
     while (true) {
-        const bool has_unsent = !unsent().is_empty();
+        const bool sends = has_unsent();
         std::chrono::milliseconds patience(-1);  // for ever
         if (const auto since = begun())
             patience = time_until(*since + std::chrono::milliseconds(frame_milliseconds.load()));
-        else if (has_unsent)
+        else if (sends)
             patience = frames_stalled_time;
         std::array<pollfd, 2> waiting{
-            pollfd{socket(), static_cast<short>(has_unsent ? POLLIN | POLLOUT : POLLIN), 0},
+            pollfd{socket(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0},
             pollfd{wake_.file(), POLLIN, 0}};
         const int found =
             ::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count()));
@@ -216,7 +216,7 @@ std::vector<Frame> ControlLink::wait() {
             throw Error(ErrorCode::peer_failed, "waiting for a connection failed");
         if (found < 0) continue;
         if (waiting[1].revents != 0) wake_.clear();
-        if ((waiting[0].revents & POLLOUT) != 0) unsent().send_more();
+        if ((waiting[0].revents & POLLOUT) != 0) send_more();
         std::vector<Frame> frames = receive(max_request_bytes);
         if (!frames.empty()) return frames;
     }

@@ -91,15 +91,14 @@ Frame read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::t
                  const Look& look = {}, Frame::Type last = Frame::Type::failed);
 
 /// A connection over which frames go both ways. One thread reads, anybody sends. Nothing waits.
-class FrameLink {
+class FrameLink : public Link {
 public:
-    explicit FrameLink(std::shared_ptr<const Connection> connection)
-        : connection_(std::move(connection)), unsent_(*connection_) {}
+    using Link::Link;
 
     /// Sends the bytes of a frame. Where the connection has ended, whoever reads learns of it, not
     /// the caller. Whether the system took it all.
     bool say(std::string_view frame) {
-        return unsent_.send(std::as_bytes(std::span(frame.data(), frame.size())));
+        return send(std::as_bytes(std::span(frame.data(), frame.size())));
     }
     bool say(Frame frame) { return say(frame.bytes()); }
     /// The frames that have come. Throws as read_frame, but for timeout.
@@ -108,14 +107,8 @@ public:
     std::optional<Clock::time_point> begun() const { return begun_; }
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
-    /// Ends the connection; what the system has taken still arrives.
-    void end() const { connection_->end(); }
-    int socket() const { return connection_->socket(); }
-    Unsent& unsent() { return unsent_; }
 
 private:
-    const std::shared_ptr<const Connection> connection_;
-    Unsent unsent_;
     std::vector<std::byte> come_;
     std::optional<Clock::time_point> begun_;
 };
