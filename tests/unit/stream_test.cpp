@@ -97,7 +97,7 @@ TEST(StreamMessage, IsSharedByItsPathwaysWithoutGaps) {
 }
 
 TEST(StreamSegment, IsReadByOthersAndNotWritten) {
-    const auto segment = Segment::make(1 << 16);
+    const auto segment = Memory::make_segment(1 << 16);
     ASSERT_NE(segment, nullptr);
     const int file = segment->open_for_reading();
     EXPECT_EQ(::mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
@@ -105,8 +105,8 @@ TEST(StreamSegment, IsReadByOthersAndNotWritten) {
     EXPECT_NE(::ftruncate(file, 0), 0);
     const void* seen = ::mmap(nullptr, 1 << 16, PROT_READ, MAP_SHARED, file, 0);
     ASSERT_NE(seen, MAP_FAILED);
-    std::memset(segment->memory().data(), 7, segment->memory().size());
-    EXPECT_EQ(std::memcmp(seen, segment->memory().data(), 1 << 16), 0);
+    std::memset(segment->bytes().data(), 7, segment->bytes().size());
+    EXPECT_EQ(std::memcmp(seen, segment->bytes().data(), 1 << 16), 0);
     ::munmap(const_cast<void*>(seen), 1 << 16);
     ::close(file);
 }
@@ -146,7 +146,7 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
 }
 
 TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
-    constexpr std::size_t bytes = Segment::least_bytes;
+    constexpr std::size_t bytes = Memory::least_shared_bytes;
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     const Connection here(ends[0]), there(ends[1]);
@@ -155,7 +155,7 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     const DataSender reader(here, box, 0, 1, {}, sent);  // nothing is granted to it
     box.put(0, 0, box.memory(bytes));
     MemoryPtr read = read_from(box, 0);
-    ASSERT_NE(read->segment(), nullptr);
+    ASSERT_TRUE(read->is_segment());
     box.forget(0, 1);
     box.free_unused();
     EXPECT_EQ(box.bytes_held(), bytes);

@@ -161,8 +161,8 @@ bool DataReceiver::receive_once(MessageFinder& finder) {
         has_ended_ = true;
     }
     if (count == 0) return false;
-    if (files_.size() > Segment::max_of_connection)
-        throw make_error(ErrorCode::peer_failed, "it shared more than ", Segment::max_of_connection,
+    if (files_.size() > Memory::max_segments)
+        throw make_error(ErrorCode::peer_failed, "it shared more than ", Memory::max_segments,
                          " memory segments");
     const bool is_all = count == wanted;
     if (!body_.empty()) {
@@ -204,7 +204,7 @@ void DataReceiver::begin(MessageFinder& finder) {
 
 SegmentView DataReceiver::segment(std::uint64_t number) {
     if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
-    if (files_.empty() || segments_.size() >= Segment::max_of_connection)
+    if (files_.empty() || segments_.size() >= Memory::max_segments)
         throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
     const Descriptor file = std::move(files_.front());
     files_.pop_front();

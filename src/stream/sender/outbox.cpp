@@ -348,7 +348,7 @@ bool DataSender::begin_next() {
     const std::uint64_t bytes = next.kept->message->bytes().size();
     sending_.emplace(Sending{*std::move(next.kept)});
     std::tie(sending_->at, sending_->end) = share_of(bytes, pathway_, pathways_);
-    sending_->is_shared = connection_.is_local() && sending_->kept.message->segment() != nullptr;
+    sending_->is_shared = connection_.is_local() && sending_->kept.message->is_segment();
     sends_long_ = sending_->end - sending_->at > most_sent_at_once;
     taken_ = Clock::now();
     if (loops_back_) limit_kept(sending_->end - sending_->at);
@@ -381,21 +381,17 @@ bool DataSender::begin_chunk() {
                        .number = kept.number};
     if (sending_->is_shared) {
         header.magic = ChunkHeader::shared_magic;
-        const Segment& segment = *kept.message->segment();
-        header.segment = segment.number();
+        header.segment = kept.message->number();
         header.position = at;
-        chunk_.begin(header, {}, file_for(segment));
+        // The segment is handed over when it is used first.
+        const bool is_new = known_segments_.insert(header.segment).second;
+        chunk_.begin(header, {}, is_new ? kept.message->open_for_reading() : -1);
     } else {
         chunk_.begin(header, chunk);
     }
     sending_->at += bytes;
     bytes_sent_ += bytes;
     return true;
-}
-
-/// The segment is handed over when it is used first.
-int DataSender::file_for(const Segment& segment) {
-    return known_segments_.insert(segment.number()).second ? segment.open_for_reading() : -1;
 }
 
 namespace {

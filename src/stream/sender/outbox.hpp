@@ -179,7 +179,6 @@ private:
     bool begin_chunk();
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
-    int file_for(const Segment& segment);
 
     const Connection& connection_;
     Box& box_;
