@@ -341,7 +341,9 @@ protected:
         for (; steps > 0; --steps) {
             const Decision decision = decided(sequence_);
             audience_->sent(sequence_++);
-            taken = decision.taken;
+            taken.clear();
+            for (const auto& [key, place] : decision.taken)
+                taken[key] = std::max(taken[key], place);
         }
         return taken;
     }

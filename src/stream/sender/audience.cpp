@@ -192,15 +192,17 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     void release_taken() {
         const std::int64_t least = std::ranges::min_element(progress, {}, &Progress::taken)->taken;
         const auto& travelling = queue.travelling();
+        std::int64_t end = 0;
         while (!travelling.empty() && travelling.begin()->first < least) {
-            const std::int64_t place = travelling.begin()->first;
-            queue.taken(place);
-            took = Clock::now();
-            // A consumer that says this here alone, and not to those that keep the step, has it no
-            // longer.
-            audience.news_.taken[key] = place + 1;
-            audience.changed_.notify_all();  // another stream may have the place
+            end = travelling.begin()->first + 1;
+            queue.taken(end - 1);
         }
+        if (end == 0) return;
+        took = Clock::now();
+        // A consumer that says this here alone, and not to those that keep the steps, has them no
+        // longer.
+        audience.news_.taken.emplace_back(key, end);
+        audience.changed_.notify_all();  // another stream may have the place
     }
     /// Nothing more comes of the step that was sent last.
     void finish_step() {
@@ -439,7 +441,7 @@ Decision Audience::taken_back() {
     tell_again(news_.joined, decided_.joined);
     tell_again(news_.gone, decided_.gone);
     tell_again(news_.dropped, decided_.dropped);
-    news_.taken.merge(decided_.taken);  // what was said later counts
+    tell_again(news_.taken, decided_.taken);
     places_->tell_again(decided_.ended);
     return std::exchange(decided_, {});
 }

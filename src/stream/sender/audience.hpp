@@ -49,7 +49,7 @@ struct Decision {
     std::vector<Newcomer> joined;
     std::vector<std::string> gone;
     std::vector<Place> dropped;
-    std::map<std::string, std::int64_t> taken;  ///< by key: all steps before this place
+    std::vector<Place> taken;  ///< all steps before it; of several of a consumer, the last counts
     std::vector<Place> to;
     /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
     bool is_told_by_messages = false;

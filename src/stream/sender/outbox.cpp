@@ -143,10 +143,6 @@ constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
 /// What is read of grants at once.
 constexpr std::size_t read_bytes = 1 << 12;
 
-Error broken(const char* what) {
-    return make_error(ErrorCode::peer_failed, what, ": ", std::strerror(errno));
-}
-
 }  // namespace
 
 DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
@@ -264,7 +260,9 @@ void DataSender::wait(Awaited awaited) {
         awaited == Awaited::program
             ? ::poll(waiting.data(), 1, patience_milliseconds)
             : ::poll(waiting.data(), 2, awaited == Awaited::room ? static_cast<int>(limit) : -1);
-    if (found < 0 && errno != EINTR) throw broken("waiting for a connection failed");
+    if (found < 0 && errno != EINTR)
+        throw make_error(ErrorCode::peer_failed,
+                         "waiting for a connection failed: ", std::strerror(errno));
     if (found < 0) return;
     const std::lock_guard lock(lock_);
     if (awaited == Awaited::room && sending_ && Clock::now() - taken_ > stalled_time)

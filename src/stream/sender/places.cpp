@@ -55,17 +55,12 @@ void Places::stop_waiting(const PlaceHolder& who) {
     if (std::erase(waiting_, &who) != 0) changed.notify_all();
 }
 
-bool Places::others_wait(const PlaceHolder& who) const {
-    return std::ranges::any_of(waiting_,
-                               [&who](const PlaceHolder* other) { return other != &who; });
-}
-
 bool Places::take(PlaceHolder& who, bool begins_step) {
     Entry* const found = find(who);
     if (found == nullptr) throw Error(ErrorCode::invalid_state, "the stream is closed");
     Entry& mine = *found;
-    const bool goes_on = mine.has_place && (!begins_step || !others_wait(who));
-    if (!goes_on) {
+    const bool others_wait = std::ranges::count(waiting_, &who) != std::ssize(waiting_);
+    if (!mine.has_place || (begins_step && others_wait)) {
         if (std::ranges::find(waiting_, &who) == waiting_.end()) waiting_.push_back(&who);
         if (waiting_.front() != &who || !make_place(mine)) return false;
         if (!mine.has_place) mine.turn = turns_++;

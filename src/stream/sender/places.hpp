@@ -101,7 +101,6 @@ private:
         std::int64_t turn = -1;
     };
     Entry* find(const PlaceHolder& who);  ///< null: it has left
-    bool others_wait(const PlaceHolder& who) const;
     bool make_place(const Entry& mine);
     void check_progress(const Entry& mine) const;
 

@@ -24,10 +24,6 @@ namespace {
 /// in which they wait for this process: otherwise nobody would ever see it.
 constexpr std::chrono::seconds last_words_time{10};
 
-void pass_places(Words& words, std::vector<Decision::Place>& places) {
-    words.pass(places, [&](Decision::Place& one) { words.pass(one.first).pass(one.second); });
-}
-
 void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.joined, [&](Decision::Newcomer& one) {
         words.pass(one.key).pass(one.nprocs);
@@ -36,12 +32,9 @@ void pass_decision(Words& words, Decision& decision) {
         one.wanted = {wanted.begin(), wanted.end()};
     });
     words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
-    std::vector<Decision::Place> taken(decision.taken.begin(), decision.taken.end());
-    for (auto* const places : {&decision.dropped, &taken, &decision.to})
-        pass_places(words, *places);
-    decision.taken = {taken.begin(), taken.end()};
+    for (auto* const places : {&decision.dropped, &decision.taken, &decision.to, &decision.ended})
+        words.pass(*places, [&](Decision::Place& one) { words.pass(one.first).pass(one.second); });
     words.pass(decision.is_told_by_messages).pass(decision.turn);
-    pass_places(words, decision.ended);
 }
 
 }  // namespace
@@ -92,21 +85,6 @@ std::string SaidCall::text() const {
     }
 }
 
-Ends ends_in(const std::vector<SaidCall>& everyone) {
-    Ends most = Ends::nothing;
-    for (const SaidCall& said : everyone) most = std::max(most, said.ends);
-    return most;
-}
-
-void require_same_calls(const std::vector<SaidCall>& everyone) {
-    const SaidCall& first = everyone.front();
-    std::vector<std::string> texts;
-    for (const SaidCall& said : everyone)
-        texts.push_back(said.stream == first.stream ? said.text() : "a call of another stream");
-    if (!std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
-        require_same("calls", texts, "made");
-}
-
 std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     std::vector<SaidCall> calls;
     for (const Together::Numbers& numbers : everyone) {
@@ -117,9 +95,19 @@ std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     return calls;
 }
 
+namespace {
+
+/// Gathers the calls of all processes. Collective.
 std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
     return calls_of(together.gather(mine.numbers()));
 }
+
+/// What has ended, by what all processes said.
+Ends ends_in(const std::vector<SaidCall>& everyone) {
+    return std::ranges::max(everyone, {}, &SaidCall::ends).ends;
+}
+
+}  // namespace
 
 void end_by_failure(Together& together, const Error& why, Ends ends) {
     if (!together.is_alone()) {
@@ -381,7 +369,9 @@ void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
 bool Producer::all_close(SaidCall mine, const std::exception_ptr& ended) {
     const std::vector<SaidCall> everyone = gather_calls(*together_, std::move(mine));
     // Another process's wrong call has not ended the stream: it is open here, too.
-    if (any_is(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
+    if (std::ranges::count(everyone, Call::wrong, &SaidCall::call) != 0 &&
+        ends_in(everyone) == Ends::nothing)
+        closed_ = false;
     settle(everyone);
     const SaidCall& first = everyone[0];
     if (ended) std::rethrow_exception(ended);
@@ -435,17 +425,23 @@ SaidCall Producer::said_call(Call call) const {
 void Producer::settle(const std::vector<SaidCall>& everyone) {
     raise_wrong_call(everyone, std::nullopt);
     take_failures(everyone);
-    const auto closes = [](const SaidCall& said) { return said.call == Call::close; };
-    if (std::ranges::any_of(everyone, closes) && !std::ranges::all_of(everyone, closes))
+    const SaidCall& first = everyone.front();
+    if (std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
+        return;
+    const auto closing = std::ranges::count(everyone, Call::close, &SaidCall::call);
+    if (closing != 0 && closing != std::ssize(everyone))
         end_at_once("a sending process closed the stream while others sent");
-    require_same_calls(everyone);
+    std::vector<std::string> texts;
+    for (const SaidCall& said : everyone)
+        texts.push_back(said.stream == first.stream ? said.text() : "a call of another stream");
+    require_same("calls", texts, "made");
 }
 
 /// Throws the error of a process whose call was wrong, on all; before, ends what it takes no part
 /// in any more. `mine` is this process's error, if its call is one of these.
 void Producer::raise_wrong_call(const std::vector<SaidCall>& everyone,
                                 const std::optional<Error>& mine) {
-    if (!any_is(everyone, Call::wrong)) return;
+    if (std::ranges::count(everyone, Call::wrong, &SaidCall::call) == 0) return;
     const Ends ends = ends_in(everyone);
     if (ends == Ends::all_streams) places_->end_streams();
     if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
@@ -673,12 +669,18 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
         broken_off_ = std::current_exception();
     }
     const auto ended = broken_off_;
-    if (decision.to.empty() && decision.joined.empty())
+    if (decision.to.empty() && decision.joined.empty()) {
         broken_off_ = nullptr;
-    else if (decision.is_told_by_messages && !has_manager_)
-        end_failed(decision);
-    else
+    } else if (!decision.is_told_by_messages || has_manager_) {
         tell_failures();
+    } else {  // the consumers have to know that a message does not come
+        for (const auto& [key, why] : failures_) {
+            if (audience_ != nullptr) audience_->refuse(key, why);
+            outbox_->end(key);
+        }
+        if (ended)
+            for (const auto& [key, place] : decision.to) outbox_->end(key);
+    }
     if (ended) std::rethrow_exception(ended);
     if (audience_ != nullptr) audience_->sent(call.sequence);
 }
@@ -699,16 +701,6 @@ void Producer::pack_for(const Decision::Place& place, const SentArray& array,
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
                   static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
                   {part.data, part.bounds}, is_whole ? *step_ : no_number);
-}
-
-/// Has consumers for which packing failed here know that a message does not come.
-void Producer::end_failed(const Decision& decision) {
-    for (const auto& [key, why] : failures_) {
-        if (audience_ != nullptr) audience_->refuse(key, why);
-        outbox_->end(key);
-    }
-    if (broken_off_)
-        for (const auto& [key, place] : decision.to) outbox_->end(key);
 }
 
 }  // namespace datamover::stream

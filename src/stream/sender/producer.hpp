@@ -85,21 +85,8 @@ struct SaidCall {
     std::string text() const;
 };
 
-inline bool any_is(const std::vector<SaidCall>& everyone, Call call) {
-    return std::ranges::any_of(everyone, [call](const auto& said) { return said.call == call; });
-}
-
-/// What has ended, by what all processes said.
-Ends ends_in(const std::vector<SaidCall>& everyone);
-
-/// Throws mismatch, the same on all processes, if their calls differ.
-void require_same_calls(const std::vector<SaidCall>& everyone);
-
 /// The words of all processes as calls.
 std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone);
-
-/// Gathers the calls of all processes. Collective.
-std::vector<SaidCall> gather_calls(Together& together, SaidCall mine);
 
 /// Has the others throw `why` from the call that they make, and throws it here; ends the stream for
 /// them, or all of its manager. Waits for them for 10 s at most. Collective.
@@ -234,7 +221,6 @@ private:
     void hear(const Decision& decision);
     void pack(const SentCall& call, const Decision& decision, const SentPart& part);
     void pack_for(const Decision::Place& place, const SentArray& array, const SentPart& part);
-    void end_failed(const Decision& decision);
     void tell_failures();
     void take_failures(const std::vector<SaidCall>& everyone);
     /// On process 0: waits until `wait`, which is called for parts of the round, says that it is

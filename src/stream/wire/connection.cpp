@@ -100,11 +100,12 @@ std::chrono::milliseconds time_until(Clock::time_point end) {
 
 bool wait_for(int socket, short events, Clock::time_point end, const Look& look) {
     while (true) {
-        look();
+        look.around();
         pollfd waiting{socket, events, 0};
         // Before poll: this process may have been kept from running until what came was late.
         const auto left = time_until(end);
-        if (::poll(&waiting, 1, static_cast<int>(look.until_next(left).count())) > 0) return true;
+        if (::poll(&waiting, 1, static_cast<int>(std::min(left, look.time).count())) > 0)
+            return true;
         if (left.count() == 0) return false;
     }
 }

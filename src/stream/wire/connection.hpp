@@ -33,16 +33,8 @@ inline Clock::duration clock_time(double seconds) {
 inline constexpr std::chrono::milliseconds look_time{200};
 /// Called now and then by whoever waits; throws where the wait has to end.
 struct Look {
-    std::function<void()> around;
-    std::chrono::milliseconds time = look_time;
-
-    void operator()() const {
-        if (around) around();
-    }
-    /// So long nobody looks, at most.
-    std::chrono::milliseconds until_next(std::chrono::milliseconds left) const {
-        return around ? std::min(left, time) : left;
-    }
+    std::function<void()> around = [] {};
+    std::chrono::milliseconds time = look_time;  ///< so long nobody looks, at most
 };
 
 /// How long it is until then, rounded up; 0 where it is past.
