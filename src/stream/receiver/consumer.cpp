@@ -36,6 +36,14 @@ bool all_get_messages(const std::vector<WantedArray>& wanted) {
     });
 }
 
+/// So long the program is away before the thread takes over. What comes meanwhile waits in the
+/// system's memory; a program that comes back sooner takes it from there without a hand-over.
+constexpr std::chrono::milliseconds patience{2};
+/// So long nothing comes until the stream is told of what was taken, where that can wait.
+constexpr std::chrono::milliseconds unsaid_time{1};
+/// A program that was found waiting so often is left alone until it returns.
+constexpr int most_dozes = 8;
+
 }  // namespace
 
 Consumer::Consumer(std::shared_ptr<Together> together, const std::string& address,
@@ -369,18 +377,6 @@ StreamSourceCounters Consumer::counters() const {
     return {counters_.bytes_received, counters_.checksum_errors, counters_.connections,
             counters_.connections_local, dropped()};
 }
-
-namespace {
-
-/// So long the program is away before the thread takes over. What comes meanwhile waits in the
-/// system's memory; a program that comes back sooner takes it from there without a hand-over.
-constexpr std::chrono::milliseconds patience{2};
-/// So long nothing comes until the stream is told of what was taken, where that can wait.
-constexpr std::chrono::milliseconds unsaid_time{1};
-/// A program that was found waiting so often is left alone until it returns.
-constexpr int most_dozes = 8;
-
-}  // namespace
 
 void Consumer::start_thread() {
     const SignalsBlocked blocked;

@@ -59,6 +59,9 @@ auto naming(const std::string& array, const Work& work) {
     }
 }
 
+/// Other connections have their turn after so many reads.
+constexpr int reads_in_turn = 16;
+
 }  // namespace
 
 IncomingArray::IncomingArray(const SentArray& sent, const WantedArray& wanted, int rank)
@@ -107,13 +110,6 @@ void IncomingArray::unpack(const ArrayMessages& messages, const DestinationMemor
         part.relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
     }
 }
-
-namespace {
-
-/// Other connections have their turn after so many reads.
-constexpr int reads_in_turn = 16;
-
-}  // namespace
 
 DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                            int pathways, ReceptionCounters& counters)

@@ -21,6 +21,18 @@ Error ended(int producer) {
                       ": it closed the connection");
 }
 
+/// Of a step, to make it worth while to say with the next one that both were taken: what is said
+/// costs more than such a step.
+constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
+/// Of all of them, of one sending process: it uses their memory again, best while it is in its
+/// caches.
+constexpr std::uint64_t most_unsaid_together = 1 << 17;
+/// Of a stream that was granted twice as many at least, that sends on without hearing of these.
+constexpr std::uint64_t least_unsaid_steps = 2;
+/// Steps that are granted where nobody said how many; and where all wanted arrays are known and
+/// small: the sending program then waits less often for a step to be taken.
+constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 23;
+
 }  // namespace
 
 void IncomingSteps::want_whole(const SentArray& known) {
@@ -381,22 +393,6 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
     if (coming.number == no_number) coming.number = chunk.number;
     return message;
 }
-
-namespace {
-
-/// Of a step, to make it worth while to say with the next one that both were taken: what is said
-/// costs more than such a step.
-constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
-/// Of all of them, of one sending process: it uses their memory again, best while it is in its
-/// caches.
-constexpr std::uint64_t most_unsaid_together = 1 << 17;
-/// Of a stream that was granted twice as many at least, that sends on without hearing of these.
-constexpr std::uint64_t least_unsaid_steps = 2;
-/// Steps that are granted where nobody said how many; and where all wanted arrays are known and
-/// small: the sending program then waits less often for a step to be taken.
-constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 23;
-
-}  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
     takes_all_ = wanted.empty();

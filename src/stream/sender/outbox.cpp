@@ -27,6 +27,32 @@ namespace {
 /// processor's caches before their memory is used again.
 constexpr std::uint64_t hearing_bytes = 1 << 18;
 
+/// A consumer that takes none of a message for so long has failed.
+constexpr std::chrono::minutes stalled_time{10};
+/// What the sending program sends of a message to another machine itself: a thread takes more time
+/// to be woken than this takes to be sent, and finds it in the caches of another processor. Within
+/// a machine, where what is packed is best sent from the caches at once, it sends all that goes.
+constexpr std::uint64_t most_sent_at_once = 1 << 20;
+/// The program waits so long for the thread to have sent a short message.
+constexpr std::chrono::microseconds turn_time{50};
+/// What the system keeps of short messages, and of others, where it only copies them to another
+/// process: more than that goes out of the processor's caches before it is received.
+constexpr int kept_of_short = 320 << 10, kept_of_long = 512 << 10;
+constexpr std::uint64_t long_bytes = 1 << 19;
+/// Of such messages both ends have more in hand than their caches hold: to wait for each other
+/// rarely is worth more. Best is what the system finds by itself, which is lost where it was ever
+/// told.
+constexpr int kept_of_very_long = 2 << 20;
+constexpr std::uint64_t very_long_bytes = 2 << 20;
+/// Where several processes send, a receiving one reads what others sent meanwhile: a message that
+/// the system does not take whole has its sender sleep, and woken, as often as the receiver.
+constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
+/// What is read of grants at once.
+constexpr std::size_t read_bytes = 1 << 12;
+
+/// A message has at most about so many pieces.
+constexpr std::int64_t most_pieces = 1 << 10;
+
 }  // namespace
 
 MemoryPtr Box::memory(std::size_t bytes) {
@@ -117,33 +143,6 @@ bool ChunkOnItsWay::send_more(const Connection& connection) {
     body_ = body_.subspan(count - of_header);
     return count != 0;
 }
-
-namespace {
-
-/// A consumer that takes none of a message for so long has failed.
-constexpr std::chrono::minutes stalled_time{10};
-/// What the sending program sends of a message to another machine itself: a thread takes more time
-/// to be woken than this takes to be sent, and finds it in the caches of another processor. Within
-/// a machine, where what is packed is best sent from the caches at once, it sends all that goes.
-constexpr std::uint64_t most_sent_at_once = 1 << 20;
-/// The program waits so long for the thread to have sent a short message.
-constexpr std::chrono::microseconds turn_time{50};
-/// What the system keeps of short messages, and of others, where it only copies them to another
-/// process: more than that goes out of the processor's caches before it is received.
-constexpr int kept_of_short = 320 << 10, kept_of_long = 512 << 10;
-constexpr std::uint64_t long_bytes = 1 << 19;
-/// Of such messages both ends have more in hand than their caches hold: to wait for each other
-/// rarely is worth more. Best is what the system finds by itself, which is lost where it was ever
-/// told.
-constexpr int kept_of_very_long = 2 << 20;
-constexpr std::uint64_t very_long_bytes = 2 << 20;
-/// Where several processes send, a receiving one reads what others sent meanwhile: a message that
-/// the system does not take whole has its sender sleep, and woken, as often as the receiver.
-constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
-/// What is read of grants at once.
-constexpr std::size_t read_bytes = 1 << 12;
-
-}  // namespace
 
 DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                        SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent,
@@ -391,13 +390,6 @@ bool DataSender::begin_chunk() {
     bytes_sent_ += bytes;
     return true;
 }
-
-namespace {
-
-/// A message has at most about so many pieces.
-constexpr std::int64_t most_pieces = 1 << 10;
-
-}  // namespace
 
 Outgoing::Outgoing(int peer, AddressRelation whole)
     : peer_(peer),

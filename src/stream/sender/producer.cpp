@@ -37,6 +37,36 @@ void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.is_told_by_messages).pass(decision.turn);
 }
 
+/// Gathers the calls of all processes. Collective.
+std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
+    return calls_of(together.gather(mine.numbers()));
+}
+
+/// What has ended, by what all processes said.
+Ends ends_in(const std::vector<SaidCall>& everyone) {
+    return std::ranges::max(everyone, {}, &SaidCall::ends).ends;
+}
+
+constexpr std::int64_t max_count = 1 << 16;
+constexpr std::size_t max_sent_arrays = 1 << 12;
+/// What a consumer may have taken and not said so.
+constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
+
+void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most)
+        throw make_error(ErrorCode::invalid_argument, name, " is ", value, "; it must be ", least,
+                         " to ", most);
+}
+
+Flow flow_of(const StreamOptions& options) {
+    return {
+        policy_of_name(options.policy), options.queue_steps,
+        options.queue_bytes == 0 ? std::numeric_limits<std::int64_t>::max() : options.queue_bytes};
+}
+
+/// While process 0 waits for a consumer the others hear from it this often.
+constexpr std::chrono::milliseconds round_time{50};
+
 }  // namespace
 
 void SaidCall::pass(Words& words) {
@@ -95,20 +125,6 @@ std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     return calls;
 }
 
-namespace {
-
-/// Gathers the calls of all processes. Collective.
-std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
-    return calls_of(together.gather(mine.numbers()));
-}
-
-/// What has ended, by what all processes said.
-Ends ends_in(const std::vector<SaidCall>& everyone) {
-    return std::ranges::max(everyone, {}, &SaidCall::ends).ends;
-}
-
-}  // namespace
-
 void end_by_failure(Together& together, const Error& why, Ends ends) {
     if (!together.is_alone()) {
         SaidCall mine;
@@ -118,27 +134,6 @@ void end_by_failure(Together& together, const Error& why, Ends ends) {
     together.agree(why);
     throw why;
 }
-
-namespace {
-
-constexpr std::int64_t max_count = 1 << 16;
-constexpr std::size_t max_sent_arrays = 1 << 12;
-/// What a consumer may have taken and not said so.
-constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
-
-void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
-    if (value < least || value > most)
-        throw make_error(ErrorCode::invalid_argument, name, " is ", value, "; it must be ", least,
-                         " to ", most);
-}
-
-Flow flow_of(const StreamOptions& options) {
-    return {
-        policy_of_name(options.policy), options.queue_steps,
-        options.queue_bytes == 0 ? std::numeric_limits<std::int64_t>::max() : options.queue_bytes};
-}
-
-}  // namespace
 
 Producer::Producer(std::shared_ptr<Together> together, const std::string& address,
                    StreamOptions options, std::shared_ptr<Places> places, std::string name)
@@ -491,13 +486,6 @@ void Producer::take_failures(const std::vector<SaidCall>& everyone) {
         for (const auto& [key, why] : everyone[rank].failures) audience_->refuse(key, why);
     }
 }
-
-namespace {
-
-/// While process 0 waits for a consumer the others hear from it this often.
-constexpr std::chrono::milliseconds round_time{50};
-
-}  // namespace
 
 OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
                                      std::int64_t elem_bytes)

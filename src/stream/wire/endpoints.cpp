@@ -104,59 +104,6 @@ void refuse_any(const Address& address, const std::string& host) {
                          "machine");
 }
 
-}  // namespace
-
-Address Address::of_text(std::string_view text) {
-    const auto refuse = [text] {
-        throw make_error(ErrorCode::invalid_argument, "'", text,
-                         "' is not a valid stream address; pass one like \"tcp://127.0.0.1:5777\"");
-    };
-    if (!text.starts_with(scheme)) refuse();
-    const std::string_view rest = text.substr(scheme.size());
-    const std::size_t colon = rest.rfind(':');
-    if (colon == std::string_view::npos) refuse();
-    std::string_view host = rest.substr(0, colon);
-    const std::string_view port = rest.substr(colon + 1);
-    if (host.starts_with('[') != host.ends_with(']')) refuse();
-    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-    Address address{std::string(host), 0};
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-    if (host.empty() || host.find('\0') != std::string_view::npos || port.empty() ||
-        error != std::errc() || end != port.data() + port.size() || address.port < 0 ||
-        address.port > 65535)
-        refuse();
-    return address;
-}
-
-std::string Address::text() const {
-    const bool is_v6 = host.find(':') != std::string::npos;
-    return concat(scheme, is_v6 ? "[" + host + "]" : host, ":", port);
-}
-
-bool is_loopback(const std::string& host) {
-    const auto address = numeric(host);
-    if (!address) return host == "localhost";
-    return IN6_IS_ADDR_LOOPBACK(&*address) ||
-           (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr[12] == 127);
-}
-
-bool is_any(const std::string& host) {
-    const auto address = numeric(host);
-    return host == "*" ||  // as other libraries write it
-           (address && (IN6_IS_ADDR_UNSPECIFIED(&*address) ||
-                        (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr32[3] == 0)));
-}
-
-std::optional<Address> own_end(int socket) {
-    return numbers_of(socket, &::getsockname);
-}
-
-std::optional<Address> peer_end(int socket) {
-    return numbers_of(socket, &::getpeername);
-}
-
-namespace {
-
 /// Adds a socket that listens at an address.
 void listen(Listeners& listeners, const Address& address) {
     const Found found = looked_up(address, SOCK_STREAM);
@@ -245,6 +192,55 @@ void introduce(const Connection& connection, const std::string& where, Frame wor
 }
 
 }  // namespace
+
+Address Address::of_text(std::string_view text) {
+    const auto refuse = [text] {
+        throw make_error(ErrorCode::invalid_argument, "'", text,
+                         "' is not a valid stream address; pass one like \"tcp://127.0.0.1:5777\"");
+    };
+    if (!text.starts_with(scheme)) refuse();
+    const std::string_view rest = text.substr(scheme.size());
+    const std::size_t colon = rest.rfind(':');
+    if (colon == std::string_view::npos) refuse();
+    std::string_view host = rest.substr(0, colon);
+    const std::string_view port = rest.substr(colon + 1);
+    if (host.starts_with('[') != host.ends_with(']')) refuse();
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    Address address{std::string(host), 0};
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+    if (host.empty() || host.find('\0') != std::string_view::npos || port.empty() ||
+        error != std::errc() || end != port.data() + port.size() || address.port < 0 ||
+        address.port > 65535)
+        refuse();
+    return address;
+}
+
+std::string Address::text() const {
+    const bool is_v6 = host.find(':') != std::string::npos;
+    return concat(scheme, is_v6 ? "[" + host + "]" : host, ":", port);
+}
+
+bool is_loopback(const std::string& host) {
+    const auto address = numeric(host);
+    if (!address) return host == "localhost";
+    return IN6_IS_ADDR_LOOPBACK(&*address) ||
+           (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr[12] == 127);
+}
+
+bool is_any(const std::string& host) {
+    const auto address = numeric(host);
+    return host == "*" ||  // as other libraries write it
+           (address && (IN6_IS_ADDR_UNSPECIFIED(&*address) ||
+                        (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr32[3] == 0)));
+}
+
+std::optional<Address> own_end(int socket) {
+    return numbers_of(socket, &::getsockname);
+}
+
+std::optional<Address> peer_end(int socket) {
+    return numbers_of(socket, &::getpeername);
+}
 
 Listeners listen_at(const Address& first, int rank, bool local) {
     refuse_any(first, first.host);

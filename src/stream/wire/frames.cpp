@@ -18,6 +18,26 @@ namespace {
 constexpr std::int64_t max_port = 65535;
 constexpr std::size_t frame_word_bytes = sizeof(std::int64_t);
 
+/// A consumer that takes no frames for so long has failed.
+constexpr std::chrono::milliseconds frames_stalled_time{600'000};
+/// What is read of frames at once.
+constexpr std::size_t frame_read_bytes = 1 << 16;
+
+FrameHeader header_of(std::span<const std::byte> bytes, std::uint32_t max_bytes) {
+    // Else a longer length would be waited for, perhaps for ever.
+    const auto header = header_at<FrameHeader>(bytes);
+    if (header.bytes > max_bytes)
+        throw make_error(ErrorCode::io, "a frame has ", header.bytes, " bytes; at most ", max_bytes,
+                         " are accepted");
+    return header;
+}
+
+Frame frame_of(const FrameHeader& header, std::span<const std::byte> body, Frame::Type last) {
+    if (crc32c(body) != header.checksum)
+        throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
+    return Frame::read(body, last);
+}
+
 }  // namespace
 
 void check_array_name(const std::string& name) {
@@ -115,30 +135,6 @@ std::string Frame::bytes() {
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
     return bytes.append(reinterpret_cast<const char*>(body.data()), body.size());
 }
-
-namespace {
-
-/// A consumer that takes no frames for so long has failed.
-constexpr std::chrono::milliseconds frames_stalled_time{600'000};
-/// What is read of frames at once.
-constexpr std::size_t frame_read_bytes = 1 << 16;
-
-FrameHeader header_of(std::span<const std::byte> bytes, std::uint32_t max_bytes) {
-    // Else a longer length would be waited for, perhaps for ever.
-    const auto header = header_at<FrameHeader>(bytes);
-    if (header.bytes > max_bytes)
-        throw make_error(ErrorCode::io, "a frame has ", header.bytes, " bytes; at most ", max_bytes,
-                         " are accepted");
-    return header;
-}
-
-Frame frame_of(const FrameHeader& header, std::span<const std::byte> body, Frame::Type last) {
-    if (crc32c(body) != header.checksum)
-        throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
-    return Frame::read(body, last);
-}
-
-}  // namespace
 
 void send_frame(const Connection& connection, Frame frame) {
     const std::string bytes = frame.bytes();

@@ -45,6 +45,12 @@ std::byte* private_memory(std::size_t bytes) {
     return static_cast<std::byte*>(memory);
 }
 
+constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void refuse() {
+    throw make_error(ErrorCode::io, "cannot map a shared memory segment: ", std::strerror(errno));
+}
+
 }  // namespace
 
 Memory::Memory(std::size_t bytes)
@@ -90,16 +96,6 @@ int Memory::open_for_reading() const {
                          "cannot hand over a shared memory segment: ", std::strerror(errno));
     return file;
 }
-
-namespace {
-
-constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-[[noreturn]] void refuse() {
-    throw make_error(ErrorCode::io, "cannot map a shared memory segment: ", std::strerror(errno));
-}
-
-}  // namespace
 
 SegmentView view_of_segment(int file) {
     const int seals = ::fcntl(file, F_GET_SEALS);
