@@ -517,30 +517,21 @@ void Consumer::fail_here(const Error& why) {
 
 void Consumer::run() {
     Lock lock(turns_->lock);
-    int dozes = 0;
-    while (!is_finished()) {
-        const Clock::time_point begin = left_ + patience;
-        if (waiting_ > 0 || wanting_ > 0) {
-            rest(lock, dozes);
-        } else if (Clock::now() < begin) {
-            turns_->program_left.wait_until(lock, begin);
-        } else {
+    for (int dozes = 0; !is_finished();) {
+        const Clock::time_point now = Clock::now(), begin = left_ + patience;
+        const bool program_is_here = waiting_ > 0 || wanting_ > 0;
+        if (!program_is_here && now >= begin) {
             dozes = 0;
             take_turn(lock, look_time, false);
+        } else if (waiting_ == 0 || ++dozes < most_dozes) {
+            turns_->program_left.wait_until(lock, program_is_here ? now + patience : begin);
+        } else {
+            dozes = 0;
+            thread_rests_ = true;
+            turns_->program_left.wait(lock, [this] { return waiting_ == 0 || is_finished(); });
+            thread_rests_ = false;
         }
     }
-}
-
-/// While the program reads.
-void Consumer::rest(Lock& lock, int& dozes) {
-    if (++dozes < most_dozes || waiting_ == 0) {
-        turns_->program_left.wait_for(lock, patience);
-        return;
-    }
-    dozes = 0;
-    thread_rests_ = true;
-    turns_->program_left.wait(lock, [this] { return waiting_ == 0 || is_finished(); });
-    thread_rests_ = false;
 }
 
 }  // namespace datamover::stream

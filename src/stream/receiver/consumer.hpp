@@ -122,7 +122,6 @@ private:
 
     void start_thread();
     void run();
-    void rest(Lock& lock, int& dozes);
 
     const std::shared_ptr<Together> together_;
     const StreamSourceOptions options_;
