@@ -15,9 +15,6 @@
 
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "stream/wire/connection.hpp"
-#include "stream/wire/headers.hpp"
-#include "stream/wire/plan_between.hpp"
 #include "stream/wire/token.hpp"
 
 namespace datamover::stream {

@@ -9,7 +9,6 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
-#include "stream/wire/crc32c.hpp"
 
 namespace datamover::stream {
 

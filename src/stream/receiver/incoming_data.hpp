@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "datamover/advanced/address_relation.hpp"
 #include "datamover/memory_layout.hpp"

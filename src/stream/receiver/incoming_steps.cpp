@@ -3,7 +3,6 @@
 // All input is checked against what was requested and granted.
 #include "stream/receiver/incoming_steps.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "geometry/make_error.hpp"

@@ -5,20 +5,16 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <iterator>
 #include <limits>
-#include <new>
 #include <tuple>
 
 #include "geometry/make_error.hpp"
 #include "plan/part_chunks.hpp"
-#include "stream/wire/crc32c.hpp"
 
 namespace datamover::stream {
 namespace {

@@ -3,7 +3,6 @@
 // the connections that send them.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +14,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "datamover/advanced/address_relation.hpp"

@@ -6,16 +6,10 @@
 
 #include <sched.h>
 
-#include <iterator>
 #include <limits>
 
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "plan/compile.hpp"
-#include "stream/wire/connection.hpp"
-#include "stream/wire/frames.hpp"
-#include "stream/wire/headers.hpp"
-#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 namespace {

@@ -4,7 +4,6 @@
 // consumers between calls.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -17,9 +16,7 @@
 #include <new>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "datamover/advanced/address_relation.hpp"

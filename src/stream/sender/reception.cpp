@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -16,11 +15,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/connection.hpp"
-#include "stream/wire/frames.hpp"
 #include "stream/wire/token.hpp"
 
 namespace datamover::stream {

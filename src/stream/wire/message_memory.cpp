@@ -9,12 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <string>
-#include <utility>
 
 #include "geometry/make_error.hpp"
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "geometry/make_error.hpp"
