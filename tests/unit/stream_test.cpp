@@ -169,6 +169,32 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     EXPECT_EQ(box.bytes_held(), bytes);
 }
 
+TEST(StreamBox, LeavesMemoryAsItIsThatMayStillBeRead) {
+    constexpr std::size_t bytes = Memory::least_shared_bytes;
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const Connection here(ends[0]), there(ends[1]);
+    std::atomic<std::uint64_t> sent{0};
+    Box box;
+    auto sender = std::make_unique<DataSender>(here, box, 0, 1, SendingHabits{}, sent);
+    std::thread serving([&sender] { EXPECT_THROW(sender->serve(), Error); });
+    MemoryPtr message = box.memory(bytes);
+    std::memset(message->bytes().data(), 7, bytes);
+    box.put(0, 0, std::move(message));
+    there.send(bytes_of_header(sealed(Grant{.may = 1})));
+    Bytes header(sizeof(ChunkHeader));
+    std::deque<Descriptor> files;
+    while (!there.receive(header, {}, &files)) std::this_thread::yield();
+    // The stream ends, and the process has not read the message yet.
+    box.free_unused();
+    sender->end();
+    serving.join();
+    sender.reset();
+    ASSERT_EQ(files.size(), 1u);
+    const SegmentView seen = view_of_segment(files.front().get());
+    EXPECT_EQ(std::ranges::count(*seen, std::byte{7}), std::ssize(*seen));
+}
+
 /// Reads a chunk and compares it with its part of a message.
 void expect_chunk(const Served& served, const Bytes& message, std::uint64_t place,
                   std::uint64_t offset, std::uint64_t count) {

@@ -107,9 +107,9 @@ void Box::remove(DataSender* reader) {
     std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
     if (!readers_.empty()) return;
     has_ended_ = true;
+    pool_->end();  // before messages go back to it: a receiving process may still read them
     kept_.clear();
     kept_bytes_ = 0;
-    pool_->end();
 }
 
 void Box::end_all() {
