@@ -365,9 +365,9 @@ TEST(StreamSender, SendsWhatHasBeenPackedOfAMessage) {
     read(0, sizeof(ChunkHeader) + 50);
     second->set_packed(0);
     box.put(1, 0, second);
-    box.tell(News::more_packed);  // of the second message, while more of the first is to come
+    box.tell(News::packs);  // of the second message, while more of the first is to come
     first->set_packed(100);
-    box.tell(News::all_packed);
+    box.tell(News::packs);
     read(sizeof(ChunkHeader) + 50, sizeof(ChunkHeader) + 50);
     EXPECT_TRUE(std::equal(come.end() - 50, come.end(), first->bytes().begin() + 50));
     sender.end();

@@ -64,7 +64,7 @@ void Box::put(std::uint64_t place, std::uint32_t array, MemoryPtr message, std::
         kept_bytes_ += message->bytes().size();
         kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
     }
-    for (const auto& [pathway, reader] : readers_) reader->tell(News::message);
+    for (const auto& [pathway, reader] : readers_) reader->tell(News::packs);
 }
 
 void Box::tell(News news) {
@@ -176,45 +176,24 @@ void DataSender::sends_more() {
     if (!lock) return wake_.set();  // its thread may not have seen the message
     program_left_ = Clock::now();
     if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
-    try {
-        const std::uint64_t before = said_taken_;
-        send_what_goes(most_at_once_);
-        if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once_);
-        if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake_.set();
-        tell_taken(std::move(lock), before);
-    } catch (...) {
-        end();
-    }
+    const std::uint64_t before = said_taken_;
+    send_what_goes(most_at_once_);
+    if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once_);
+    if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake_.set();
+    tell_taken(std::move(lock), before);
 }
 
 void DataSender::tell(News news) {
-    switch (news) {
-        case News::hears:
-            return hears();
-        case News::leaves: {
-            program_left_ = long_ago;
-            const std::unique_lock lock(lock_, std::try_to_lock);
-            if (!lock || rests_) wake_.set();  // its thread may not have seen it
-            return;
-        }
-        case News::frees: {
-            // What was taken may not have been let go of yet by the thread that has sent it.
-            const std::lock_guard lock(lock_);
-            return;
-        }
-        case News::more_packed:
-            if (!stays_here_) return;
-            [[fallthrough]];
-        default:
-            sends_more();
-    }
-}
-
-void DataSender::hears() {
-    std::unique_lock lock(lock_, std::try_to_lock);
-    if (!lock || !rests_) return;
     try {
-        hear(std::move(lock));
+        if (news == News::packs) return sends_more();
+        if (news == News::leaves) program_left_ = long_ago;
+        std::unique_lock lock(lock_, std::defer_lock);
+        // What was taken may not have been let go of yet by the thread that has sent it.
+        if (news == News::frees) return lock.lock();
+        const bool is_here = lock.try_lock();
+        if (news == News::hears && is_here && rests_) return hear(std::move(lock));
+        if (news == News::leaves && (!is_here || rests_))
+            wake_.set();  // its thread may not have seen it
     } catch (...) {
         end();
     }
@@ -456,7 +435,7 @@ void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t arr
         if (begin == 0)
             box.put(place, array, message, number);
         else
-            box.tell(end == message->bytes().size() ? News::all_packed : News::more_packed);
+            box.tell(News::packs);
     }
 }
 

@@ -40,9 +40,7 @@ using TakenCall = std::function<void(std::uint64_t place)>;
 
 /// What the sending program does that concerns data connections.
 enum class News {
-    message,      ///< it has put one
-    more_packed,  ///< of the message that was put last
-    all_packed,   ///< of that
+    packs,   ///< it has put a message, or packed more of the last one
     hears,   ///< it needs to know what the receiving process has said, where nobody else listens
     leaves,  ///< it waits for what the receiving process says: somebody else listens
     frees    ///< it frees memory: what has been sent is read no more afterwards
@@ -158,7 +156,6 @@ private:
     static constexpr Clock::time_point long_ago = Clock::time_point::min();
 
     void sends_more();
-    void hears();
     std::unique_lock<std::mutex> entered();
     /// What the thread waits for.
     enum class Awaited { what_comes, room, program };
