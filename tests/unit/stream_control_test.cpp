@@ -120,7 +120,6 @@ std::vector<Frame> frames_of_all_types() {
          .senders = {{"host", 1, ""}, {"::1", 65535, odd}},
          .goes_ahead = true,
          .tells_by_messages = true},
-        {.type = Type::joined},
         {.type = Type::array, .array = {max_array_number, odd, "\"<f8\"", line, max_elem_bytes}},
         {.type = Type::arrays},
         {.type = Type::subscribe, .wanted = {{"u", line}, {of_256, line}}, .newest = true},
@@ -210,9 +209,9 @@ TEST(StreamFields, OutsideTheirLimitsAreRefused) {
     }
     refuses({.type = Type::data, .key = std::string(257, 'x')});
     EXPECT_TRUE(is_plain_text("a \u00e9\u4e2d\U0001f600"));
-    const std::string joined = words_of({.type = Type::joined});
+    const std::string arrays = words_of({.type = Type::arrays});
     for (const std::int64_t type : {-1, static_cast<int>(Type::failed) + 1})
-        EXPECT_THROW(read_words(with_word(joined, 0, type)), Error);
+        EXPECT_THROW(read_words(with_word(arrays, 0, type)), Error);
     const std::string failed = words_of(frames_of_all_types().back());
     EXPECT_THROW(read_words(with_word(failed, 2, 0)), Error);  // without its error
     EXPECT_EQ(read_words(with_word(failed, 3, 99)).error->code(), ErrorCode::peer_failed);
@@ -474,7 +473,7 @@ TEST_F(Door, ConfirmsARequestOnceAllProcessesHaveGrantedSteps) {
     const Stranger first = knock(), second = knock();
     const std::string key = first.come_in(token_, 2).key;
     second.introduce(token_, {.type = Type::control, .key = key, .rank = 1});
-    EXPECT_EQ(second.heard().type, Type::joined);
+    EXPECT_EQ(second.heard().type, Type::welcome);
     first.say({.type = Type::subscribe, .wanted = {{"u", line}}});
     first.grant(1);
     first.say({.type = Type::arrays});
@@ -633,7 +632,7 @@ TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
     const Stranger first = knock(), second = knock();
     const std::string key = first.come_in(token_, 2).key;
     second.introduce(token_, {.type = Type::control, .key = key, .rank = 1});
-    EXPECT_EQ(second.heard().type, Type::joined);
+    EXPECT_EQ(second.heard().type, Type::welcome);
     second.grant(1);
     first.subscribe({{"u", line}}, true);
     send(2);
@@ -654,7 +653,7 @@ TEST_F(Door, WhoLeavesTakesNothingFromTheOtherProcessesOfItsConsumer) {
     const std::string key = first.come_in(token_, 3).key;
     const auto join = [&](const Stranger& stranger, int rank) {
         stranger.introduce(token_, {.type = Type::control, .key = key, .rank = rank});
-        EXPECT_EQ(stranger.heard().type, Type::joined);
+        EXPECT_EQ(stranger.heard().type, Type::welcome);
         stranger.grant(8);
     };
     join(second, 1);
@@ -748,10 +747,10 @@ TEST_F(Door, CountsWhomItRefusesAndNotWhoLeaves) {
     {
         const Stranger guessing = knock(), odd = knock(), lost = knock(), raving = knock();
         guessing.come_in("another");
-        odd.introduce(token_, {.type = Type::joined});
+        odd.introduce(token_, {.type = Type::subscribed});
         lost.introduce(token_, {.type = Type::data, .key = "key", .rank = 1});
         raving.come_in(token_);
-        raving.say({.type = Type::joined});
+        raving.say({.type = Type::subscribed});
         for (const Stranger* one : {&guessing, &odd, &lost, &raving})
             EXPECT_THROW(while (true) one->heard(), Error);
     }

@@ -62,24 +62,19 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     });
     limit_ = deadline_after(options_.timeout_seconds);
     collectively(*together_, [&] {
-        if (rank() > 0) return;
-        welcome_ = introduce(first, {.nprocs = size()});
+        if (rank() == 0) introduce(first, {.nprocs = size()});
+    });
+    if (!token_) token_.emplace();
+    share_of_first(*together_, [&](Words& words) { words.pass(*token_).pass(welcome_.key); });
+    collectively(*together_, [&] {
+        if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
         // The first one was reached; where a tunnel leads there, it knows itself otherwise.
         if (!welcome_.senders.empty()) {
             welcome_.senders[0].host = first.host;
             welcome_.senders[0].port = first.port;
         }
-    });
-    if (!token_) token_.emplace();
-    share_of_first(*together_, [&](Words& words) {
-        words.pass(*token_);
-        welcome_.pass(words);
-    });
-    habits_.goes_ahead = welcome_.goes_ahead && !options_.newest;
-    habits_.is_pressed = welcome_.is_pressed;
-    habits_.tells_by_messages = welcome_.tells_by_messages && habits_.goes_ahead;
-    collectively(*together_, [&] {
-        if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
+        const bool goes_ahead = welcome_.goes_ahead && !options_.newest;
+        habits_ = {goes_ahead, welcome_.is_pressed, welcome_.tells_by_messages && goes_ahead};
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); });
@@ -123,26 +118,24 @@ Dialing Consumer::dialing_to_the_end() {
 
 /// Connects, and hears whether this process is taken for one of the consumer's: where not, all of
 /// them are told, and none takes the end of the stream for an orderly one that another cannot see.
-Frame Consumer::introduce(const Address& address, Frame words) {
+void Consumer::introduce(const Address& address, Frame words) {
     const Dialing how = dialing();
-    Frame said;
     words.type = Frame::Type::control;
     try {
         // The first process may be there before the stream.
         connection_ = dial(address, std::move(words), how, limit_, rank() == 0);
-        said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
+        welcome_ = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
     } catch (const Error& error) {
         const bool has_gone = rank() > 0 && error.code() == ErrorCode::timeout;
         if (error.code() != ErrorCode::peer_failed && !has_gone) throw;
         throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
                          " has ended, or accepts no more processes: ", error.what());
     }
-    if (said.type == Frame::Type::end)
+    if (welcome_.type == Frame::Type::end)
         throw Error(ErrorCode::invalid_state, "the stream has ended");
-    if (said.type == Frame::Type::failed) throw *said.error;
-    if (said.type != (rank() == 0 ? Frame::Type::welcome : Frame::Type::joined))
+    if (welcome_.type == Frame::Type::failed) throw *welcome_.error;
+    if (welcome_.type != Frame::Type::welcome)
         throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
-    return said;
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.

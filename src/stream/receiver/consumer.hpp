@@ -98,7 +98,7 @@ private:
     };
     using Lock = std::unique_lock<std::mutex>;
 
-    Frame introduce(const Address& address, Frame words);
+    void introduce(const Address& address, Frame words);
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
     void begin_steps(std::vector<WantedArray> wanted);

@@ -608,9 +608,6 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
     if (said.key.empty() && rank == 0) {
         make_place();
         consumer = consumers_.emplace_back(std::make_shared<Consumer>(*this, said.nprocs));
-        Frame welcome = welcome_;
-        welcome.key = consumer->key;
-        link->say(std::move(welcome));
     } else {
         consumer = find(said.key);
         if (consumer == nullptr || consumer->left)
@@ -621,7 +618,9 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
     }
     if (!consumer->links.emplace(rank, link).second)
         throw make_error(ErrorCode::io, "process ", rank, " of the consumer is already connected");
-    if (rank > 0) link->say({.type = Frame::Type::joined});
+    Frame welcome = welcome_;
+    welcome.key = consumer->key;
+    link->say(std::move(welcome));
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
         link->say({.type = Frame::Type::array, .array = arrays_[static_cast<std::size_t>(number)]});

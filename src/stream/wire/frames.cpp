@@ -103,7 +103,6 @@ void Frame::pass(Words& words) {
             if (has_error) words.pass(*error);
             return;
         }
-        case Type::joined:
         case Type::arrays:
         case Type::subscribed:
             return;

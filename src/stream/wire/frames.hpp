@@ -27,7 +27,7 @@ namespace datamover::stream {
 void check_array_name(const std::string& name);
 
 /// What both ends say first.
-inline constexpr int protocol_version = 11;
+inline constexpr int protocol_version = 12;
 /// Of a frame from somebody who has not said yet who they are, from a consumer, and from a stream,
 /// which may describe long lists of indices.
 inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_request_bytes = 1 << 22,
@@ -39,8 +39,7 @@ struct Frame {
         greeting,    ///< of whoever listens
         control,     ///< who connects: a process of a consumer that has no key yet, or a key
         data,        ///< who connects for messages
-        welcome,     ///< what the first process of a consumer has to know of the stream
-        joined,      ///< to its other processes
+        welcome,     ///< what a process of a consumer has to know of the stream
         array,       ///< an array that the stream sends
         arrays,      ///< asks for all of them; they were all
         subscribe,   ///< which arrays a consumer requests
