@@ -136,7 +136,7 @@ void IncomingSteps::hear(Frame& said) {
             return hear_of_step(said);
         case Frame::Type::end:
             dropped_ = static_cast<std::uint64_t>(said.dropped);
-            announce_all_before(static_cast<std::uint64_t>(said.steps));
+            announce_what_came(static_cast<std::uint64_t>(said.steps));
             has_ended_ = was_told_ = true;
             return;
         case Frame::Type::failed:
@@ -198,7 +198,7 @@ void IncomingSteps::resume_paused() {
 void IncomingSteps::hear_of_step(Frame& said) {
     dropped_ = static_cast<std::uint64_t>(said.dropped);
     const auto place = static_cast<std::uint64_t>(said.place);
-    announce_all_before(place);
+    announce_what_came(place);
     std::set<std::uint32_t> different;
     bool has_begun = false;
     for (const std::uint32_t number : said.numbers) {
@@ -226,10 +226,11 @@ bool IncomingSteps::is_told_by_messages() const {
            arrays_announced_.size() == wanted_.size();
 }
 
-/// Takes the steps for announced whose messages say that they are whole, or that are before
-/// `places_`.
-void IncomingSteps::announce_what_came() {
+/// Takes the steps for announced whose messages say that they are whole, or that are before a
+/// place: what is announced comes behind these.
+void IncomingSteps::announce_what_came(std::uint64_t before) {
     if (!is_told_by_messages()) return;
+    places_ = std::max(places_, before);
     const auto is_whole = [this] {
         const auto found = coming_.find(next_);
         return next_ < places_ || (found != coming_.end() && found->second.number != no_number);
@@ -256,12 +257,6 @@ void IncomingSteps::announce(std::uint64_t place, std::int64_t number,
     for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->parts().size();
     step.announced = std::move(arrays);
     if (!habits_.goes_ahead) grant();
-}
-
-/// What is announced comes behind the steps before it whose messages are still to come.
-void IncomingSteps::announce_all_before(std::uint64_t place) {
-    if (is_told_by_messages()) places_ = std::max(places_, place);
-    announce_what_came();
 }
 
 IncomingSteps::ComingSteps::iterator IncomingSteps::first_announced() {

@@ -140,8 +140,7 @@ private:
     void resume_paused();
     void hear_of_step(Frame& said);
     bool is_told_by_messages() const;
-    void announce_what_came();
-    void announce_all_before(std::uint64_t place);
+    void announce_what_came(std::uint64_t before = 0);
     void announce(std::uint64_t place, std::int64_t number, std::vector<std::uint32_t> arrays);
     ComingSteps::iterator first_announced();
     void deliver();

@@ -165,22 +165,14 @@ MemoryPool::Owned MemoryPool::take_owned(std::size_t bytes) {
         keeps_memory_ = true;
         if (Owned memory = take_unused(bytes)) return memory;
         wants_segment = takes_segments(bytes);
-        segments_ += wants_segment;
-        held_bytes_ += bytes;
     }
     // To reserve pages takes long: those who give memory back do not wait for it.
-    try {
-        if (Owned segment = wants_segment ? Memory::make_segment(bytes) : nullptr) return segment;
-        auto memory = std::make_unique<Memory>(bytes);
-        const std::lock_guard guard(lock_);
-        segments_ -= wants_segment;
-        return memory;
-    } catch (...) {
-        const std::lock_guard guard(lock_);
-        segments_ -= wants_segment;
-        held_bytes_ -= bytes;
-        throw;
-    }
+    Owned memory = wants_segment ? Memory::make_segment(bytes) : nullptr;
+    if (memory == nullptr) memory = std::make_unique<Memory>(bytes);
+    const std::lock_guard guard(lock_);
+    segments_ += memory->is_segment();
+    held_bytes_ += bytes;
+    return memory;
 }
 
 MemoryPool::Owned MemoryPool::take_unused(std::size_t bytes) {
