@@ -481,24 +481,6 @@ void Producer::take_failures(const std::vector<SaidCall>& everyone) {
     }
 }
 
-OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
-                                     std::int64_t elem_bytes)
-    : plan_(plan_between(source, destination)), rank_(rank), elem_bytes_(elem_bytes) {}
-
-const std::vector<Outgoing>& OutgoingRelations::of(const MemoryLayout& memory) {
-    if (!memory_ || !(*memory_ == memory)) {
-        memory_.reset();
-        relations_.clear();
-        const plan::RelationSide from{&plan_.source(), &memory, elem_bytes_, rank_};
-        for (const PeerPart& peer : plan_.outgoing(rank_))
-            relations_.emplace_back(
-                static_cast<int>(peer.rank), peer.part, from,
-                plan::RelationSide{&plan_.destination(), nullptr, elem_bytes_, peer.rank});
-        memory_ = memory;
-    }
-    return relations_;
-}
-
 void Producer::send(const std::string& name, const SentPart& part,
                     std::optional<std::int64_t> step) {
     require_own_process();
@@ -672,17 +654,28 @@ void Producer::pack_for(const Decision::Place& place, const SentArray& array,
     Recipient& to = recipients_.at(place.first);
     if (std::exchange(to.place, place.second) != place.second) to.packed = 0;
     const bool is_whole = ++to.packed == to.wanted.size();
-    auto found = to.relations.find(array.number);
-    if (found == to.relations.end()) {
-        const Layout layout = layout_for(to.wanted, array);
-        found = to.relations
-                    .try_emplace(array.number, array.layout, layout, together_->rank(),
-                                 array.elem_bytes)
+    auto found = to.messages.find(array.number);
+    if (found == to.messages.end())
+        found = to.messages
+                    .try_emplace(array.number,
+                                 Messages{plan_between(array.layout, layout_for(to.wanted, array))})
                     .first;
+    auto& [plan, memory, outgoing] = found->second;
+    // Worked out again where the memory is another than the last time.
+    if (!memory || !(*memory == *part.memory)) {
+        memory.reset();
+        outgoing.clear();
+        const int rank = together_->rank();
+        const plan::RelationSide from{&plan.source(), part.memory, array.elem_bytes, rank};
+        for (const PeerPart& peer : plan.outgoing(rank))
+            outgoing.emplace_back(
+                static_cast<int>(peer.rank), peer.part, from,
+                plan::RelationSide{&plan.destination(), nullptr, array.elem_bytes, peer.rank});
+        memory = *part.memory;
     }
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
-                  static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
-                  {part.data, part.bounds}, is_whole ? *step_ : no_number);
+                  static_cast<std::uint32_t>(array.number), outgoing, {part.data, part.bounds},
+                  is_whole ? *step_ : no_number);
 }
 
 }  // namespace datamover::stream

@@ -107,23 +107,6 @@ struct SentPart {
     std::int64_t elem_bytes = 0;
 };
 
-/// What goes from this process to those of one consumer of an array, and where it lies.
-class OutgoingRelations {
-public:
-    /// Throws mismatch where the layouts do not fit.
-    OutgoingRelations(const Layout& source, const Layout& destination, int rank,
-                      std::int64_t elem_bytes);
-    /// Worked out again where the memory is another than the last time. Throws as plan::compile.
-    const std::vector<Outgoing>& of(const MemoryLayout& memory);
-
-private:
-    MotionPlan plan_;
-    int rank_;
-    std::int64_t elem_bytes_;
-    std::optional<MemoryLayout> memory_;
-    std::vector<Outgoing> relations_;
-};
-
 /// The sending end of a stream. Every call but the last ones is collective: where it fails on one
 /// process, all throw. Threads take turns, but for closing: a call that waits for consumers then
 /// throws invalid_state.
@@ -187,12 +170,18 @@ private:
         const auto found = arrays_.find(name);
         return found == arrays_.end() ? nullptr : &found->second;
     }
+    /// What goes from this process to those of one consumer of an array.
+    struct Messages {
+        MotionPlan plan;
+        std::optional<MemoryLayout> memory{};  ///< that they are packed from
+        std::vector<Outgoing> outgoing{};
+    };
     /// A consumer: what it wants, and has got of a step.
     struct Recipient {
         WantedLayouts wanted;
         std::int64_t place = -1;
-        std::size_t packed = 0;                        ///< arrays of the step at this place
-        std::map<int, OutgoingRelations> relations{};  ///< by array
+        std::size_t packed = 0;              ///< arrays of the step at this place
+        std::map<int, Messages> messages{};  ///< by array
     };
 
     void check_options() const;
