@@ -9,6 +9,7 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
+#include "stream/receiver/incoming_steps.hpp"
 
 namespace datamover::stream {
 
@@ -134,19 +135,19 @@ void DataReceiver::naming_producer(const Work& work) {
     }
 }
 
-void DataReceiver::receive(MessageFinder& finder) {
+void DataReceiver::receive(IncomingSteps& steps) {
     naming_producer([&] {
-        for (int n = 0; n < reads_in_turn && !is_paused_ && receive_once(finder); ++n) {
+        for (int n = 0; n < reads_in_turn && !is_paused_ && receive_once(steps); ++n) {
         }
     });
 }
 
-void DataReceiver::resume(MessageFinder& finder) {
-    naming_producer([&] { begin(finder); });
+void DataReceiver::resume(IncomingSteps& steps) {
+    naming_producer([&] { begin(steps); });
 }
 
 /// Whether more may have come.
-bool DataReceiver::receive_once(MessageFinder& finder) {
+bool DataReceiver::receive_once(IncomingSteps& steps) {
     const std::span<std::byte> header = std::span(header_).subspan(header_bytes_);
     const std::size_t wanted = body_.size() + header.size();
     std::size_t count = 0;
@@ -166,18 +167,18 @@ bool DataReceiver::receive_once(MessageFinder& finder) {
         count -= of_body;
         if (!body_.empty()) return is_all;
         const auto& [message, chunk] = *coming_;
-        check(finder, crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
+        check(steps, crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
     }
     header_bytes_ += count;
     if (header_bytes_ < header_.size()) return is_all;
-    begin(finder);
+    begin(steps);
     return true;
 }
 
 /// Reads a header and finds the place of its bytes.
-void DataReceiver::begin(MessageFinder& finder) {
+void DataReceiver::begin(IncomingSteps& steps) {
     const auto header = header_at<ChunkHeader>(header_);
-    const auto message = finder.find(producer_, header);
+    const auto message = steps.find(producer_, header);
     is_paused_ = message == nullptr;
     if (is_paused_) return;
     header_bytes_ = 0;
@@ -194,7 +195,7 @@ void DataReceiver::begin(MessageFinder& finder) {
         throw Error(ErrorCode::peer_failed,
                     "it sent a message that is longer than its shared memory");
     const std::uint64_t begins = header.position - header.offset;
-    check(finder, message->taken_from(std::move(found), begins, header.offset, header.bytes));
+    check(steps, message->taken_from(std::move(found), begins, header.offset, header.bytes));
 }
 
 SegmentView DataReceiver::segment(std::uint64_t number) {
@@ -207,7 +208,7 @@ SegmentView DataReceiver::segment(std::uint64_t number) {
 }
 
 /// Compares the checksum of the chunk that has come with what its header says.
-void DataReceiver::check(MessageFinder& finder, std::uint32_t checksum) {
+void DataReceiver::check(IncomingSteps& steps, std::uint32_t checksum) {
     const auto [message, header] = *std::exchange(coming_, std::nullopt);
     counters_.bytes_received += header.bytes;
     if (checksum != header.checksum) {
@@ -217,7 +218,7 @@ void DataReceiver::check(MessageFinder& finder, std::uint32_t checksum) {
                          " of step ", header.place, " arrived damaged");
     }
     message->verified(header.bytes);
-    if (message->is_whole()) finder.finished(header.place);
+    if (message->is_whole()) steps.finished(header.place);
 }
 
 }  // namespace datamover::stream

@@ -122,16 +122,7 @@ private:
     std::optional<MemoryLayout> new_memory_;
 };
 
-/// Knows to which messages chunks belong.
-class MessageFinder {
-public:
-    virtual ~MessageFinder() = default;
-    /// The message that a chunk belongs to. Null: it is not known yet whether there is such a
-    /// message. Throws peer_failed where there is none.
-    virtual std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk) = 0;
-    /// One is whole.
-    virtual void finished(std::uint64_t place) = 0;
-};
+class IncomingSteps;
 
 /// Of all connections of a consumer; read by anybody.
 struct ReceptionCounters {
@@ -154,11 +145,11 @@ public:
     /// Says that all steps before one place are taken, those before another may be sent. Or, of
     /// these, the last alone, besides those that were granted so before.
     void grant(std::uint64_t taken, std::uint64_t may, bool alone);
-    /// Takes in what has come, a bounded part of it. Throws peer_failed, io (a chunk arrived
-    /// damaged, or is not of this protocol), no_memory.
-    void receive(MessageFinder& finder);
+    /// Takes in what has come, a bounded part of it, for these steps. Throws peer_failed, io (a
+    /// chunk arrived damaged, or is not of this protocol), no_memory.
+    void receive(IncomingSteps& steps);
     /// Tries again to find the message of what comes next. Throws as receive.
-    void resume(MessageFinder& finder);
+    void resume(IncomingSteps& steps);
 
 private:
     struct Coming {
@@ -168,10 +159,10 @@ private:
 
     template <class Work>
     void naming_producer(const Work& work);
-    bool receive_once(MessageFinder& finder);
-    void begin(MessageFinder& finder);
+    bool receive_once(IncomingSteps& steps);
+    void begin(IncomingSteps& steps);
     SegmentView segment(std::uint64_t number);
-    void check(MessageFinder& finder, std::uint32_t checksum);
+    void check(IncomingSteps& steps, std::uint32_t checksum);
 
     const int producer_, pathway_, pathways_;
     ReceptionCounters& counters_;

@@ -42,7 +42,7 @@ struct StreamHabits {
     bool tells_by_messages = false;
 };
 
-class IncomingSteps final : public MessageFinder {
+class IncomingSteps {
 public:
     using Links = std::vector<std::unique_ptr<DataReceiver>>;
     /// Connects to a sending process, by one or several connections.
@@ -108,8 +108,11 @@ public:
     bool arrays_are_known() const { return arrays_are_known_ || has_ended_; }
     std::uint64_t dropped() const { return dropped_; }
 
-    std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk) override;
-    void finished(std::uint64_t place) override { ++coming_[place].finished; }
+    /// The message that a chunk belongs to. Null: it is not known yet whether there is such a
+    /// message. Throws peer_failed where there is none.
+    std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk);
+    /// One is whole.
+    void finished(std::uint64_t place) { ++coming_[place].finished; }
 
 private:
     /// Of a step that has not been taken: it is known from messages alone, or announced, or all of

@@ -558,17 +558,12 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Frame& 
         const std::lock_guard lock(lock_);
         links_.insert(link);
     }
-    /// Sends what is left, and takes the link out.
-    struct Finish {
-        ~Finish() {
-            link->finish();
-            const std::lock_guard lock(audience.lock_);
-            audience.links_.erase(link);
-        }
-        Audience& audience;
-        const LinkPtr& link;
-    };
-    const Finish finish{*this, link};
+    // At the end, what is left is sent.
+    const std::shared_ptr<void> finish(nullptr, [&](void*) {
+        link->finish();
+        const std::lock_guard lock(lock_);
+        links_.erase(link);
+    });
     const auto [consumer, rank] = join(said, link);
     listen(*link, consumer, rank);
 }
