@@ -36,8 +36,6 @@ public:
              StreamSourceOptions options);
     /// Leaves it, as `close`.
     ~Consumer();
-    Consumer(const Consumer&) = delete;
-    Consumer& operator=(const Consumer&) = delete;
 
     /// The arrays that the stream has sent so far, at least one. Waits so long (nothing: for ever).
     /// Collective. Throws timeout, and as `next`.

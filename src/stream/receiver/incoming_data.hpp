@@ -135,8 +135,6 @@ class DataReceiver : public Link {
 public:
     DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                  int pathways, ReceptionCounters& counters);
-    DataReceiver(const DataReceiver&) = delete;
-    DataReceiver& operator=(const DataReceiver&) = delete;
 
     bool has_ended() const { return has_ended_; }
     /// What comes next belongs to an array of which nothing is known yet: `resume` goes on.

@@ -65,8 +65,6 @@ public:
     Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places,
              const std::string& name = "");
     ~Audience() override;
-    Audience(const Audience&) = delete;
-    Audience& operator=(const Audience&) = delete;
 
     // What the sending program calls.
 

@@ -131,8 +131,6 @@ public:
     DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
     ~DataSender();
-    DataSender(const DataSender&) = delete;
-    DataSender& operator=(const DataSender&) = delete;
 
     /// Goes on until the connection ends: returns by an error alone.
     [[noreturn]] void serve();

@@ -123,8 +123,6 @@ public:
         } catch (const std::bad_alloc&) {  // what is left goes with this object
         }
     }
-    Producer(const Producer&) = delete;
-    Producer& operator=(const Producer&) = delete;
 
     /// Sends an array of a step; the memory may be written again afterwards. Without a number it
     /// is a step of its own, after the last one. Throws mismatch, wrong_type, invalid_argument,

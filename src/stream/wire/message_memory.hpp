@@ -42,8 +42,6 @@ public:
     /// reserved now.
     static std::unique_ptr<Memory> make_segment(std::size_t bytes);
     ~Memory();
-    Memory(const Memory&) = delete;
-    Memory& operator=(const Memory&) = delete;
 
     std::span<std::byte> bytes() const { return bytes_; }
     /// How many of its bytes, from the first on, have been packed and may be read: all, unless
