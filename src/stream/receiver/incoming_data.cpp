@@ -49,34 +49,24 @@ std::uint32_t IncomingMessage::taken_from(SegmentView segment, std::uint64_t beg
 
 namespace {
 
-/// Does something about an array, whose name stands before what is wrong with it.
-template <class Work>
-auto naming(const std::string& array, const Work& work) {
-    try {
-        return work();
-    } catch (const Error& error) {
-        throw make_error(error.code(), "array '", array, "': ", error.what());
-    }
-}
-
 /// Other connections have their turn after so many reads.
 constexpr int reads_in_turn = 16;
 
 }  // namespace
 
 IncomingArray::IncomingArray(const SentArray& sent, const WantedArray& wanted, int rank)
-    : sent_(sent),
-      wanted_(wanted.layout),
-      rank_(rank),
-      plan_(naming(sent.name, [&] { return plan_between(sent.layout, wanted.layout); })) {
-    if (!wanted.dtype.empty() && wanted.dtype != sent.dtype)
-        throw make_error(ErrorCode::wrong_type, "array '", sent.name, "' has dtype ", sent.dtype,
-                         "; its destination has ", wanted.dtype);
-    naming(sent.name, [&] {
+    : sent_(sent), wanted_(wanted.layout), rank_(rank) {
+    try {
+        plan_ = plan_between(sent.layout, wanted.layout);
         for (const PeerPart& peer : plan_.incoming(rank))
             parts_[static_cast<int>(peer.rank)].bytes =
                 static_cast<std::uint64_t>(geometry::multiply(peer.part.size(), sent.elem_bytes));
-    });
+    } catch (const Error& error) {
+        throw make_error(error.code(), "array '", sent.name, "': ", error.what());
+    }
+    if (!wanted.dtype.empty() && wanted.dtype != sent.dtype)
+        throw make_error(ErrorCode::wrong_type, "array '", sent.name, "' has dtype ", sent.dtype,
+                         "; its destination has ", wanted.dtype);
     if (!wanted.comes_in_new_memory) return;
     new_memory_ = dense_memory(wanted_, rank, sent.elem_bytes);
     compile_for(*new_memory_);
@@ -126,24 +116,14 @@ void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
     send(bytes_of_header(sealed(Grant{.taken = taken, .may = may, .alone = alone})));
 }
 
-template <class Work>
-void DataReceiver::naming_producer(const Work& work) {
+void DataReceiver::receive(IncomingSteps& steps) {
     try {
-        work();
+        if (is_paused_) begin(steps);
+        for (int n = 0; n < reads_in_turn && !is_paused_ && receive_once(steps); ++n) {
+        }
     } catch (const Error& error) {
         throw make_error(error.code(), "sending process ", producer_, ": ", error.what());
     }
-}
-
-void DataReceiver::receive(IncomingSteps& steps) {
-    naming_producer([&] {
-        for (int n = 0; n < reads_in_turn && !is_paused_ && receive_once(steps); ++n) {
-        }
-    });
-}
-
-void DataReceiver::resume(IncomingSteps& steps) {
-    naming_producer([&] { begin(steps); });
 }
 
 /// Whether more may have come.

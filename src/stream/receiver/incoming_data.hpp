@@ -137,7 +137,7 @@ public:
                  int pathways, ReceptionCounters& counters);
 
     bool has_ended() const { return has_ended_; }
-    /// What comes next belongs to an array of which nothing is known yet: `resume` goes on.
+    /// What comes next belongs to an array of which nothing was known yet: `receive` looks again.
     bool is_paused() const { return is_paused_; }
 
     /// Says that all steps before one place are taken, those before another may be sent. Or, of
@@ -146,8 +146,6 @@ public:
     /// Takes in what has come, a bounded part of it, for these steps. Throws peer_failed, io (a
     /// chunk arrived damaged, or is not of this protocol), no_memory.
     void receive(IncomingSteps& steps);
-    /// Tries again to find the message of what comes next. Throws as receive.
-    void resume(IncomingSteps& steps);
 
 private:
     struct Coming {
@@ -155,8 +153,6 @@ private:
         ChunkHeader header;
     };
 
-    template <class Work>
-    void naming_producer(const Work& work);
     bool receive_once(IncomingSteps& steps);
     void begin(IncomingSteps& steps);
     SegmentView segment(std::uint64_t number);

@@ -192,7 +192,7 @@ void IncomingSteps::connect(const IncomingArray& array) {
 void IncomingSteps::resume_paused() {
     for (const auto& [producer, links] : links_)
         for (const auto& link : links)
-            if (link->is_paused()) link->resume(*this);
+            if (link->is_paused()) link->receive(*this);
 }
 
 void IncomingSteps::hear_of_step(Frame& said) {
@@ -418,18 +418,17 @@ void IncomingSteps::look_further_ahead() {
 
 void IncomingSteps::taken(const ArrivedStep& step) {
     std::uint64_t bytes = 0;
-    std::map<int, std::uint64_t> of_producer;
-    for (const auto& [array, messages] : step.arrays)
+    for (const auto& [array, messages] : step.arrays) {
+        std::uint64_t most_of_one = 0;
         for (const auto& [producer, message] : messages.by_producer) {
             bytes += message->size();
-            of_producer[producer] += message->size();
+            most_of_one = std::max(most_of_one, message->size());
         }
-    std::uint64_t most_of_one = 0;
-    for (const auto& [producer, count] : of_producer) most_of_one = std::max(most_of_one, count);
+        unsaid_bytes_ += most_of_one;
+    }
     coming_.erase(step.place);
     taken_ = step.place + 1;
     ++unsaid_;
-    unsaid_bytes_ += most_of_one;
     if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();
 }
 
