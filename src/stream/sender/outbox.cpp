@@ -123,23 +123,6 @@ std::uint64_t Box::bytes_kept() {
     return kept_bytes_;
 }
 
-void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
-    file_.reset();
-    sealed_ = sealed(header);
-    header_ = bytes_of_header(sealed_);
-    body_ = body;
-    if (file >= 0) file_.emplace(file);
-}
-
-bool ChunkOnItsWay::send_more(const Connection& connection) {
-    const std::size_t count = connection.send_now(header_, body_, file_ ? file_->get() : -1);
-    if (count != 0) file_.reset();
-    const std::size_t of_header = std::min(count, header_.size());
-    header_ = header_.subspan(of_header);
-    body_ = body_.subspan(count - of_header);
-    return count != 0;
-}
-
 DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                        SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent,
                        TakenCall taken)
@@ -175,7 +158,7 @@ void DataSender::sends_more() {
     std::unique_lock lock = entered();
     if (!lock) return wake_.set();  // its thread may not have seen the message
     program_left_ = Clock::now();
-    if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
+    if (sending_ && !is_sent()) return;  // its thread goes on with that, then looks
     const std::uint64_t before = said_taken_;
     send_what_goes(most_at_once_);
     if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once_);
@@ -294,8 +277,13 @@ void DataSender::send_what_goes(std::uint64_t most) {
     if (wrong_) return;
     while (sending_ || begin_next()) {
         if (sending_->end - sending_->at > most) return;
-        while (!chunk_.is_sent()) {
-            if (!chunk_.send_more(connection_)) return;
+        while (!is_sent()) {
+            const std::size_t count = connection_.send_now(header_, body_, file_.get());
+            if (count == 0) return;
+            const std::size_t of_header = std::min(count, header_.size());
+            header_ = header_.subspan(of_header);
+            body_ = body_.subspan(count - of_header);
+            file_ = Descriptor(-1);
             taken_ = Clock::now();
         }
         if (sending_->at == sending_->end)
@@ -306,7 +294,7 @@ void DataSender::send_what_goes(std::uint64_t most) {
 }
 
 bool DataSender::waits_for_packing() const {
-    return sending_ && chunk_.is_sent() && sending_->at < sending_->end &&
+    return sending_ && is_sent() && sending_->at < sending_->end &&
            sending_->at >= sending_->kept.message->packed();
 }
 
@@ -356,11 +344,12 @@ bool DataSender::begin_chunk() {
         header.segment = kept.message->number();
         header.position = at;
         // The segment is handed over when it is used first.
-        const bool is_new = known_segments_.insert(header.segment).second;
-        chunk_.begin(header, {}, is_new ? kept.message->open_for_reading() : -1);
-    } else {
-        chunk_.begin(header, chunk);
+        if (known_segments_.insert(header.segment).second)
+            file_ = Descriptor(kept.message->open_for_reading());
     }
+    sealed_ = sealed(header);
+    header_ = bytes_of_header(sealed_);
+    body_ = sending_->is_shared ? std::span<const std::byte>() : chunk;
     sending_->at += bytes;
     bytes_sent_ += bytes;
     return true;

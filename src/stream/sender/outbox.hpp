@@ -104,22 +104,6 @@ struct SendingHabits {
     bool is_one_of_several = false;  ///< processes that send
 };
 
-/// A chunk: its header, then its bytes or a file descriptor of where they lie. Nothing here waits.
-class ChunkOnItsWay {
-public:
-    /// Begins with another one. `body` must stay as it is until all is sent; `file`, if any, is
-    /// closed then.
-    void begin(const ChunkHeader& header, std::span<const std::byte> body, int file = -1);
-    /// Sends what the system takes; whether any of it was taken. Throws peer_failed.
-    bool send_more(const Connection& connection);
-    bool is_sent() const { return header_.empty() && body_.empty(); }
-
-private:
-    ChunkHeader sealed_;
-    std::span<const std::byte> header_, body_;  ///< what is left of both
-    std::optional<Descriptor> file_;
-};
-
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending
 /// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and
 /// listens where the program does not come.
@@ -170,6 +154,7 @@ private:
     bool begin_next();
     void limit_kept(std::uint64_t bytes);
     bool begin_chunk();
+    bool is_sent() const { return header_.empty() && body_.empty(); }
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
 
@@ -191,7 +176,11 @@ private:
     std::uint64_t next_ = 0, may_ = 0;
     std::optional<Error> wrong_;  ///< with what was granted: nothing more is heard, nor sent
     std::optional<Sending> sending_;
-    ChunkOnItsWay chunk_;                     ///< of what is being sent
+    /// What is left to send of the last chunk: its header, then its bytes, or with it the file of
+    /// where they lie.
+    std::span<const std::byte> header_, body_;
+    ChunkHeader sealed_;
+    Descriptor file_{-1};
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
     int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;
