@@ -14,10 +14,6 @@
 namespace datamover::stream {
 namespace {
 
-/// So long an error that the others are to hear of waits for them, if they may be in a call of MPI
-/// in which they wait for this process: otherwise nobody would ever see it.
-constexpr std::chrono::seconds last_words_time{10};
-
 void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.joined, [&](Decision::Newcomer& one) {
         words.pass(one.key).pass(one.nprocs);
@@ -123,7 +119,7 @@ void end_by_failure(Together& together, const Error& why, Ends ends) {
     if (!together.is_alone()) {
         SaidCall mine;
         mine.ends = ends;
-        together.gather_within(mine.numbers(), last_words_time);
+        together.gather(mine.numbers());
     }
     together.agree(why);
     throw why;

@@ -86,7 +86,7 @@ struct SaidCall {
 std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone);
 
 /// Has the others throw `why` from the call that they make, and throws it here; ends the stream for
-/// them, or all of its manager. Waits for them for 10 s at most. Collective.
+/// them, or all of its manager. Collective.
 [[noreturn]] void end_by_failure(Together& together, const Error& why, Ends ends);
 
 /// An array of a step, as the sending program sends it.

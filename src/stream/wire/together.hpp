@@ -43,10 +43,6 @@ public:
     }
     /// Collective: what every process brings, in order of rank; as many numbers as each likes.
     virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
-    /// The same; throws timeout where the others do not come for so long, and tells them then.
-    virtual std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) {
-        return gather(mine);
-    }
     /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
     /// throws where the wait has to end. Local.
     virtual void look_around() { check_interrupted(); }
