@@ -144,6 +144,9 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
         throw make_error(ErrorCode::io,
                          "the stream named a sending process that it does not have: ", producer);
     const Frame::Sender& sender = welcome_.senders[static_cast<std::size_t>(producer)];
+    connecting_ = std::this_thread::get_id();
+    const std::shared_ptr<void> at_the_end(nullptr,
+                                           [this](void*) { connecting_ = std::thread::id(); });
     const Dialing how = dialing_to_the_end();
     const auto words = [this](int pathway) {
         return Frame{
@@ -343,10 +346,15 @@ void Consumer::refuse(const Error& why) {
 }
 
 void Consumer::close() {
-    if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
+    if (!is_own_process() || steps_ == nullptr) return;
+    closed_ = true;
     wake_->set();
+    // A signal handler has interrupted the thread that has the lock: what it connects ends, and the
+    // next call of close, at the latest that of the destructor, does the rest.
+    if (connecting_ == std::this_thread::get_id()) return;
     {
         const Lock lock = entered();
+        if (std::exchange(has_left_, true)) return;
         if (!error_) say_bye(std::nullopt);
         control_->end();
         turns_->program_left.notify_all();

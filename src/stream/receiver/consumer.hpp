@@ -146,7 +146,8 @@ private:
     std::optional<Clock::time_point> reason_end_;  ///< until then it may be found
     std::exception_ptr interrupted_;               ///< while it connected: raised when it has
     std::atomic<bool> closed_{false};
-    bool is_subscribed_ = false;
+    std::atomic<std::thread::id> connecting_{};  ///< while it connects, under the lock
+    bool is_subscribed_ = false, has_left_ = false;
 };
 
 }  // namespace datamover::stream
