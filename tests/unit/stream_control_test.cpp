@@ -492,7 +492,6 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     for (std::int64_t step = 0; step < 3; ++step) {
         const Decision decision = decided(step);
         ASSERT_EQ(decision.to.size(), 1u);
-        EXPECT_EQ(decision.is_told_by_messages, step > 0);
         audience_->sent(step);
     }
     // Two of them were not granted.

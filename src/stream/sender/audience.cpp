@@ -46,12 +46,10 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         }
         return least;
     }
-    /// Whether nothing is to be announced of a step with all arrays that it wants.
-    bool is_told_by_messages() const {
-        return hears_by_messages && announced.size() == wanted->size();
-    }
+    /// Whether nothing is to be announced of a step: it has all arrays that are wanted.
     bool is_told_by_messages(const Step& step) const {
-        return is_told_by_messages() && step.arrays.size() == wanted->size();
+        return hears_by_messages && announced.size() == wanted->size() &&
+               step.arrays.size() == wanted->size();
     }
     bool takes_all() const { return wanted->empty(); }
     bool takes(const SentArray& array) const { return takes_all() || wanted->contains(array.name); }
@@ -405,11 +403,8 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
     Decision decision = std::exchange(news_, {});
     decision.turn = places_->turn_of(*this);
     decision.ended = places_->take_ended();
-    decision.is_told_by_messages = decision.joined.empty();
-    for (const ConsumerPtr& consumer : chosen) {
-        decision.is_told_by_messages &= consumer->is_told_by_messages();
+    for (const ConsumerPtr& consumer : chosen)
         decision.to.emplace_back(consumer->key, consumer->queue.place_of(sequence));
-    }
     return decision;
 }
 

@@ -51,8 +51,6 @@ struct Decision {
     std::vector<Place> dropped;
     std::vector<Place> taken;  ///< all steps before it; of several of a consumer, the last counts
     std::vector<Place> to;
-    /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
-    bool is_told_by_messages = false;
     std::int64_t turn = -1;   ///< of the stream's place among those of its manager
     std::vector<Turn> ended;  ///< of its manager's streams
 };

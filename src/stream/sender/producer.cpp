@@ -24,7 +24,7 @@ void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
     for (auto* const places : {&decision.dropped, &decision.taken, &decision.to, &decision.ended})
         words.pass(*places, [&](Decision::Place& one) { words.pass(one.first).pass(one.second); });
-    words.pass(decision.is_told_by_messages).pass(decision.turn);
+    words.pass(decision.turn);
 }
 
 /// Gathers the calls of all processes. Collective.
@@ -616,9 +616,10 @@ void Producer::hear(const Decision& decision) {
     places_->begin_turn({name_, decision.turn});
 }
 
-/// Packs an array for each consumer. One for which that fails anywhere is refused: now, or, where
-/// the messages say all of the step, with the next call. That may be long after one of another
-/// stream of the same manager, which waits for the place of this one.
+/// Packs an array for each consumer. One for which that fails anywhere is refused with the next
+/// call; now, where one has joined, so that it connects to no process that does not know it, and
+/// where streams of the same manager may wait for the place of this one, whose next call may come
+/// later.
 void Producer::pack(const SentCall& call, const Decision& decision, const SentPart& part) {
     try {
         hear(decision);
@@ -631,7 +632,7 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
     const auto ended = broken_off_;
     if (decision.to.empty() && decision.joined.empty()) {
         broken_off_ = nullptr;
-    } else if (!decision.is_told_by_messages || has_manager_) {
+    } else if (!decision.joined.empty() || has_manager_) {
         tell_failures();
     } else {  // the consumers have to know that a message does not come
         for (const auto& [key, why] : failures_) {
