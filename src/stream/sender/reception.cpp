@@ -37,11 +37,6 @@ std::size_t connections_at_once() {
     return std::min<std::size_t>(max_connections.load(), max_files() / 2);
 }
 
-/// Of these, that have not said who they are; each of the others may need a file more.
-std::size_t silent_at_once() {
-    return std::max<std::size_t>(1, std::min<std::size_t>(max_connections.load(), max_files()) / 8);
-}
-
 }  // namespace
 
 struct Reception::State : std::enable_shared_from_this<Reception::State> {
@@ -97,7 +92,9 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
         const auto is_silent = [](const Open& one) { return one.is_silent; };
         const auto silent = static_cast<std::size_t>(std::ranges::count_if(open, is_silent));
         const std::size_t all = open.size();
-        if (silent == 0 || (silent < silent_at_once() && all < connections_at_once())) return;
+        // Each of the others may need a file more.
+        const auto most_silent = std::min<std::size_t>(max_connections.load(), max_files()) / 8;
+        if (silent == 0 || (silent < most_silent && all < connections_at_once())) return;
         const auto oldest = std::ranges::find_if(open, is_silent);
         oldest->is_silent = false;
         oldest->connection->end();  // its thread takes it out

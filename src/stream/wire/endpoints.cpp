@@ -72,24 +72,20 @@ std::pair<sockaddr_un, socklen_t> local_address(const std::string& name) {
     return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count)};
 }
 
-/// The address of this machine from which data goes to another one. Throws io.
-std::string host_on_the_way_to(const std::string& first_host) {
-    const Found here = looked_up({first_host, 0}, SOCK_STREAM);
-    const Descriptor listener(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::bind(listener.get(), here->ai_addr, here->ai_addrlen) == 0) return first_host;
-    // Sends nothing: it asks which way leads there.
-    const Found there = looked_up({first_host, 9}, SOCK_DGRAM);
-    const Descriptor probe(::socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (::connect(probe.get(), there->ai_addr, there->ai_addrlen) == 0)
-        if (const auto found = own_end(probe.get())) return found->host;
-    throw Error(ErrorCode::io, std::strerror(errno));
-}
-
-/// The address of this machine at which the others find this process.
+/// The address of this machine at which the others find this process: that from which data goes to
+/// the first one.
 std::string own_host(const std::string& first_host, int rank) {
     if (rank == 0 || is_loopback(first_host)) return first_host;
     try {
-        return host_on_the_way_to(first_host);
+        const Found here = looked_up({first_host, 0}, SOCK_STREAM);
+        const Descriptor listener(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        if (::bind(listener.get(), here->ai_addr, here->ai_addrlen) == 0) return first_host;
+        // Sends nothing: it asks which way leads there.
+        const Found there = looked_up({first_host, 9}, SOCK_DGRAM);
+        const Descriptor probe(::socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        if (::connect(probe.get(), there->ai_addr, there->ai_addrlen) == 0)
+            if (const auto found = own_end(probe.get())) return found->host;
+        throw Error(ErrorCode::io, std::strerror(errno));
     } catch (const Error& error) {
         throw make_error(error.code(), "process ", rank, " cannot reach ", first_host, ": ",
                          error.what());
