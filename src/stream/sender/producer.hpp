@@ -222,11 +222,13 @@ private:
     const std::string name_;  ///< among the streams that share the places
     std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
-    std::int64_t identity_ = 0;            ///< of the address, which no other open stream has
-    std::optional<TokenFile> token_file_;  ///< on process 0, of a token that nobody gave
+    std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;
+    /// On process 0, of a token that nobody gave. After the reception: it goes before the address
+    /// is free for another stream.
+    std::optional<TokenFile> token_file_;
     CallsInTurn calls_;
     /// Beside a call that adds one, others may ask what there is.
     mutable std::mutex arrays_lock_;
