@@ -189,42 +189,35 @@ void DataSender::end() {
 }
 
 void DataSender::serve() {
+    const std::chrono::milliseconds patience{patience_milliseconds};
     while (true) {
-        wait(send_more());
         std::unique_lock lock(lock_);
+        if (wrong_) throw *wrong_;
+        send_what_goes(std::numeric_limits<std::uint64_t>::max());
+        const bool awaits_room = sending_ && !waits_for_packing();
+        // To be woken for what a receiving process says takes more time than to send a short
+        // message.
+        rests_ = habits_.may_hear_later && !sending_ && !waits_ &&
+                 program_left_.load() > Clock::now() - patience;
+        const short events = awaits_room ? POLLIN | POLLOUT : POLLIN;
+        std::array<pollfd, 2> waiting{pollfd{wake_.file(), POLLIN, 0},
+                                      pollfd{connection_.socket(), events, 0}};
+        const std::size_t files = rests_ ? 1 : 2;
+        const std::chrono::milliseconds time = rests_        ? patience
+                                               : awaits_room ? stalled_time
+                                                             : std::chrono::milliseconds(-1);
+        lock.unlock();
+        const int found = ::poll(waiting.data(), files, static_cast<int>(time.count()));
+        if (found < 0 && errno != EINTR)
+            throw make_error(ErrorCode::peer_failed,
+                             "waiting for a connection failed: ", std::strerror(errno));
+        lock.lock();
+        if (awaits_room && sending_ && Clock::now() - taken_ > stalled_time)
+            throw Error(ErrorCode::timeout,
+                        "the other end of the connection accepted no data in time");
+        if (waiting[0].revents != 0) wake_.clear();
         if (!rests_) hear(std::move(lock));
     }
-}
-
-DataSender::Awaited DataSender::send_more() {
-    const std::lock_guard lock(lock_);
-    if (wrong_) throw *wrong_;
-    send_what_goes(std::numeric_limits<std::uint64_t>::max());
-    // To be woken for what a receiving process says takes more time than to send a short message.
-    const std::chrono::milliseconds patience{patience_milliseconds};
-    rests_ = habits_.may_hear_later && !sending_ && !waits_ &&
-             program_left_.load() > Clock::now() - patience;
-    if (sending_ && !waits_for_packing()) return Awaited::room;
-    return rests_ ? Awaited::program : Awaited::what_comes;
-}
-
-void DataSender::wait(Awaited awaited) {
-    const short events = awaited == Awaited::room ? POLLIN | POLLOUT : POLLIN;
-    std::array<pollfd, 2> waiting{pollfd{wake_.file(), POLLIN, 0},
-                                  pollfd{connection_.socket(), events, 0}};
-    const auto limit = std::chrono::milliseconds(stalled_time).count();
-    const int found =
-        awaited == Awaited::program
-            ? ::poll(waiting.data(), 1, patience_milliseconds)
-            : ::poll(waiting.data(), 2, awaited == Awaited::room ? static_cast<int>(limit) : -1);
-    if (found < 0 && errno != EINTR)
-        throw make_error(ErrorCode::peer_failed,
-                         "waiting for a connection failed: ", std::strerror(errno));
-    if (found < 0) return;
-    const std::lock_guard lock(lock_);
-    if (awaited == Awaited::room && sending_ && Clock::now() - taken_ > stalled_time)
-        throw Error(ErrorCode::timeout, "the other end of the connection accepted no data in time");
-    if (waiting[0].revents != 0) wake_.clear();
 }
 
 void DataSender::hear(std::unique_lock<std::mutex> lock) {

@@ -139,11 +139,6 @@ private:
 
     void sends_more();
     std::unique_lock<std::mutex> entered();
-    /// What the thread waits for.
-    enum class Awaited { what_comes, room, program };
-    Awaited send_more();
-    void wait(Awaited awaited);
-
     void hear(std::unique_lock<std::mutex> lock);
     void tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before);
 
