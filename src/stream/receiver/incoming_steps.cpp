@@ -96,18 +96,13 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
             if (!awaits_reason_) frames_.push_back(std::move(said));
         }
     }
-    hear_frames(may_connect);
-    announce_what_came();
-    deliver();
-}
-
-void IncomingSteps::hear_frames(bool may_connect) {
-    while (!frames_.empty() && !has_ended_) {
-        if (!may_connect && takes_connecting(frames_.front())) return;
+    while (!frames_.empty() && !has_ended_ && (may_connect || !takes_connecting(frames_.front()))) {
         Frame said = std::move(frames_.front());
         frames_.pop_front();
         hear(said);
     }
+    announce_what_came();
+    deliver();
 }
 
 /// Whether an array begins with what is said, perhaps.
@@ -259,13 +254,12 @@ void IncomingSteps::announce(std::uint64_t place, std::int64_t number,
     if (!habits_.goes_ahead) grant();
 }
 
-IncomingSteps::ComingSteps::iterator IncomingSteps::first_announced() {
-    return std::ranges::find_if(
-        coming_, [](const auto& entry) { return entry.second.stage == Stage::announced; });
-}
-
 /// Hands over the steps that are complete.
 void IncomingSteps::deliver() {
+    const auto first_announced = [this] {
+        return std::ranges::find_if(
+            coming_, [](const auto& entry) { return entry.second.stage == Stage::announced; });
+    };
     for (auto at = first_announced(); at != coming_.end(); at = first_announced()) {
         auto& [place, step] = *at;
         if (step.finished < step.messages) {

@@ -126,12 +126,10 @@ private:
         std::size_t messages = 0;  ///< of all sending processes and announced arrays
         std::size_t finished = 0;  ///< messages
     };
-    using ComingSteps = std::map<std::uint64_t, Coming>;  ///< by place
 
     /// Arrays that the program has given back are kept for the next steps, of a size so many.
     static constexpr std::size_t most_unused_arrays = 4;
 
-    void hear_frames(bool may_connect);
     bool takes_connecting(const Frame& said) const;
     void hear(Frame& said);
     void want_whole(const SentArray& known);
@@ -145,7 +143,6 @@ private:
     bool is_told_by_messages() const;
     void announce_what_came(std::uint64_t before = 0);
     void announce(std::uint64_t place, std::int64_t number, std::vector<std::uint32_t> arrays);
-    ComingSteps::iterator first_announced();
     void deliver();
     std::optional<int> cut_by(Coming& step) const;
     std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array,
@@ -171,7 +168,7 @@ private:
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
     std::map<int, Links> links_;                                     ///< by sending process
     std::uint64_t taken_ = 0;
-    ComingSteps coming_;
+    std::map<std::uint64_t, Coming> coming_;  ///< by place
     std::set<std::uint32_t> arrays_announced_;
     std::uint64_t next_ = 0;    ///< place behind all that were announced
     std::uint64_t places_ = 0;  ///< of steps that come, as far as is known

@@ -560,21 +560,17 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Frame& 
         links_.erase(link);
     });
     const auto [consumer, rank] = join(said, link);
-    listen(*link, consumer, rank);
-}
-
-void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank) {
-    const auto lose = [&](ErrorCode code, const char* why) {
+    const auto lose = [&, process = rank, &who = consumer](ErrorCode code, const char* why) {
         const std::lock_guard lock(lock_);
-        if (!has_ended_ && consumer->links.contains(rank))
-            consumer->leave(make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code,
-                                       "process ", rank, " of the consumer: ", why));
+        if (!has_ended_ && who->links.contains(process))
+            who->leave(make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code, "process ",
+                                  process, " of the consumer: ", why));
     };
     try {
         while (true) {
-            for (Frame& said : link.wait()) {
+            for (Frame& heard : link->wait()) {
                 const std::lock_guard lock(lock_);
-                if (!consumer->hear(rank, said)) return;
+                if (!consumer->hear(rank, heard)) return;
             }
         }
     } catch (const Error& error) {

@@ -140,8 +140,6 @@ private:
     void make_place();
     ConsumerPtr find(const std::string& key) const;  ///< null: it has gone
 
-    void listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank);
-
     const Flow flow_;
     std::int64_t least_;
     const Frame welcome_;

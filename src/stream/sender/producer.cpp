@@ -404,12 +404,20 @@ SaidCall Producer::said_call(Call call) const {
     return said;
 }
 
-/// Throws the same error on all processes unless all make the same call, rightly. One that closes
-/// the stream ends it, also if the others make another call: it would not take part in their
-/// `close`.
+/// Throws the same error on all processes unless all make the same call, rightly; refuses the
+/// consumers for which any process has failed. One that closes the stream ends it, also if the
+/// others make another call: it would not take part in their `close`.
 void Producer::settle(const std::vector<SaidCall>& everyone) {
     raise_wrong_call(everyone, std::nullopt);
-    take_failures(everyone);
+    failures_.clear();
+    broken_off_ = nullptr;
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+        if (everyone[rank].was_broken_off)
+            throw make_error(ErrorCode::peer_failed, "process ", rank,
+                             " was interrupted while it sent");
+        if (audience_ == nullptr) continue;
+        for (const auto& [key, why] : everyone[rank].failures) audience_->refuse(key, why);
+    }
     const SaidCall& first = everyone.front();
     if (std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
         return;
@@ -455,26 +463,6 @@ void Producer::refuse_in_turn(const Error& why) {
     }
     raise_wrong_call(everyone, why);
     throw why;
-}
-
-/// Tells the others at once for which consumers packing failed.
-void Producer::tell_failures() {
-    const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
-    failures_.clear();
-    if (!std::exchange(broken_off_, nullptr)) settle(everyone);
-}
-
-/// Refuses the consumers for which any process has failed.
-void Producer::take_failures(const std::vector<SaidCall>& everyone) {
-    failures_.clear();
-    broken_off_ = nullptr;
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        if (everyone[rank].was_broken_off)
-            throw make_error(ErrorCode::peer_failed, "process ", rank,
-                             " was interrupted while it sent");
-        if (audience_ == nullptr) continue;
-        for (const auto& [key, why] : everyone[rank].failures) audience_->refuse(key, why);
-    }
 }
 
 void Producer::send(const std::string& name, const SentPart& part,
@@ -633,7 +621,10 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
     if (decision.to.empty() && decision.joined.empty()) {
         broken_off_ = nullptr;
     } else if (!decision.joined.empty() || has_manager_) {
-        tell_failures();
+        const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
+        failures_.clear();
+        broken_off_ = nullptr;
+        if (!ended) settle(everyone);
     } else {  // the consumers have to know that a message does not come
         for (const auto& [key, why] : failures_) {
             if (audience_ != nullptr) audience_->refuse(key, why);

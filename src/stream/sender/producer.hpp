@@ -205,8 +205,6 @@ private:
     void hear(const Decision& decision);
     void pack(const SentCall& call, const Decision& decision, const SentPart& part);
     void pack_for(const Decision::Place& place, const SentArray& array, const SentPart& part);
-    void tell_failures();
-    void take_failures(const std::vector<SaidCall>& everyone);
     /// On process 0: waits until `wait`, which is called for parts of the round, says that it is
     /// there, and puts to `said` how the round ended. What interrupts it, which the others are to
     /// hear of before it goes on here.
