@@ -513,8 +513,8 @@ void Producer::undo(const SentCall& call, bool may_be_sent_again) {
                                     : "the sending program was interrupted while it sent a step"));
 }
 
-std::exception_ptr Producer::wait_in_round(
-    SaidCall& said, const std::function<bool(std::chrono::milliseconds)>& wait) {
+template <class Wait>
+std::exception_ptr Producer::wait_in_round(SaidCall& said, const Wait& wait) {
     const Clock::time_point end = Clock::now() + round_time;
     try {
         do {

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -208,8 +207,8 @@ private:
     /// On process 0: waits until `wait`, which is called for parts of the round, says that it is
     /// there, and puts to `said` how the round ended. What interrupts it, which the others are to
     /// hear of before it goes on here.
-    std::exception_ptr wait_in_round(SaidCall& said,
-                                     const std::function<bool(std::chrono::milliseconds)>& wait);
+    template <class Wait>
+    std::exception_ptr wait_in_round(SaidCall& said, const Wait& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
     bool all_close(SaidCall mine, const std::exception_ptr& ended = nullptr);
 
