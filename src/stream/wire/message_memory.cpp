@@ -183,15 +183,13 @@ MemoryPool::Owned MemoryPool::take_unused(std::size_t bytes) {
     if (takes_segments(bytes))
         std::erase_if(same, [this](const Owned& m) { return !m->is_segment() && !free(*m); });
     if (same.empty()) return nullptr;
-    auto last =
-        std::find_if(same.rbegin(), same.rend(), [](const Owned& m) { return m->has_memory(); });
-    if (last == same.rend()) last = same.rbegin();
-    if (!(*last)->has_memory()) {
-        if (!(*last)->reserve()) return nullptr;
+    // What came back last: such as has no memory was there before.
+    if (!same.back()->has_memory()) {
+        if (!same.back()->reserve()) return nullptr;
         held_bytes_ += bytes;
     }
-    Owned memory = std::move(*last);
-    same.erase(std::next(last).base());
+    Owned memory = std::move(same.back());
+    same.pop_back();
     return memory;
 }
 
