@@ -172,17 +172,6 @@ void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
     if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
 }
 
-/// Has its sending processes send. With its first step: before, not all of them need know of this
-/// consumer.
-void IncomingSteps::connect(const IncomingArray& array) {
-    for (const auto& [producer, part] : array.parts()) {
-        if (links_.contains(producer)) continue;
-        Links links = dial_(producer);
-        for (const auto& link : links) grant_to(*link);
-        links_.emplace(producer, std::move(links));
-    }
-}
-
 /// What came of arrays that were not known may make sense now.
 void IncomingSteps::resume_paused() {
     for (const auto& [producer, links] : links_)
@@ -207,7 +196,14 @@ void IncomingSteps::hear_of_step(Frame& said) {
             begin(number, *wanted);
             has_begun = true;
         }
-        connect(*begun_.at(number));
+        // Its sending processes send with its first step: before, not all of them need know of this
+        // consumer.
+        for (const auto& [producer, part] : begun_.at(number)->parts()) {
+            if (links_.contains(producer)) continue;
+            Links links = dial_(producer);
+            for (const auto& link : links) grant_to(*link);
+            links_.emplace(producer, std::move(links));
+        }
         arrays_announced_.insert(number);
     }
     announce(place, said.number, std::move(said.numbers));

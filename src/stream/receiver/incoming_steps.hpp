@@ -135,7 +135,6 @@ private:
     void want_whole(const SentArray& known);
     void learn(SentArray known);
     void begin(std::uint32_t number, const WantedArray& wanted);
-    void connect(const IncomingArray& array);
     void look_further_ahead();
     void say_credit(std::uint64_t steps) const;
     void resume_paused();
