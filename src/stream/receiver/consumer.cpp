@@ -88,9 +88,15 @@ Consumer::~Consumer() {
         Turns* const kept = turns_.release();
 }
 
-Dialing Consumer::dialing() {
-    const auto look = [this] {
-        together_->look_around();
+/// Where a part of the connections would be of no use, it goes on: what interrupts the program is
+/// raised when all are made. A second time it is raised at once, and ends the consumer.
+Dialing Consumer::dialing(bool goes_on) {
+    const auto look = [this, goes_on] {
+        const auto interruption = interruption_of([this] { together_->look_around(); });
+        // What the first one holds may hold this consumer.
+        if (interruption && (!goes_on || std::exchange(interrupted_, nullptr)))
+            std::rethrow_exception(interruption);
+        if (interruption) interrupted_ = interruption;
         if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
     };
     // Without a token, the first process looks for the one that the stream has stored.
@@ -102,24 +108,10 @@ Dialing Consumer::dialing() {
     return {token, {look, together_->look_time()}};
 }
 
-/// As `dialing`, where a part of the connections would be of no use: what interrupts the program is
-/// raised when all are made. A second time it is raised at once, and ends the consumer.
-Dialing Consumer::dialing_to_the_end() {
-    Dialing how = dialing();
-    how.look.around = [this, look = std::move(how.look.around)] {
-        const std::exception_ptr interruption = interruption_of(look);
-        if (!interruption) return;
-        // What the first one holds may hold this consumer.
-        if (std::exchange(interrupted_, nullptr)) std::rethrow_exception(interruption);
-        interrupted_ = interruption;
-    };
-    return how;
-}
-
 /// Connects, and hears whether this process is taken for one of the consumer's: where not, all of
 /// them are told, and none takes the end of the stream for an orderly one that another cannot see.
 void Consumer::introduce(const Address& address, Frame words) {
-    const Dialing how = dialing();
+    const Dialing how = dialing(false);
     words.type = Frame::Type::control;
     try {
         // The first process may be there before the stream.
@@ -147,7 +139,7 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
     connecting_ = std::this_thread::get_id();
     const std::shared_ptr<void> at_the_end(nullptr,
                                            [this](void*) { connecting_ = std::thread::id(); });
-    const Dialing how = dialing_to_the_end();
+    const Dialing how = dialing(true);
     const auto words = [this](int pathway) {
         return Frame{
             .type = Frame::Type::data, .key = welcome_.key, .rank = rank(), .pathway = pathway};

@@ -102,8 +102,7 @@ private:
     void begin_steps(std::vector<WantedArray> wanted);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
-    Dialing dialing();
-    Dialing dialing_to_the_end();
+    Dialing dialing(bool goes_on);
     bool is_own_process() const;
     void require_own_process() const;
 
