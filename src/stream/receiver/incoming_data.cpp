@@ -29,7 +29,7 @@ void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathw
 std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t count) {
     if (segment_ != nullptr)
         throw Error(ErrorCode::peer_failed, "it sent a message in more than one place");
-    if (memory_ == nullptr) memory_ = pool_->take_bytes(bytes_);
+    if (memory_ == nullptr) memory_ = pool_.take_bytes(bytes_);
     return {memory_.get() + offset, count};
 }
 

@@ -28,12 +28,10 @@ namespace datamover::stream {
 /// A message of one sending process.
 class IncomingMessage {
 public:
-    /// Takes memory from the pool, which must outlive it, where it has to have its own.
-    IncomingMessage(std::uint64_t bytes, MemoryPool& pool)
-        : bytes_(bytes), missing_(bytes), pool_(&pool) {}
-    /// Comes where its elements belong.
-    IncomingMessage(std::uint64_t bytes, std::shared_ptr<std::byte> memory)
-        : bytes_(bytes), missing_(bytes), memory_(std::move(memory)) {}
+    /// Comes into `memory`, where its elements belong; else it takes memory from the pool, which
+    /// must outlive it, where it has to have its own.
+    IncomingMessage(std::uint64_t bytes, MemoryPool& pool, std::shared_ptr<std::byte> memory)
+        : bytes_(bytes), missing_(bytes), pool_(pool), memory_(std::move(memory)) {}
     IncomingMessage(const IncomingMessage&) = delete;
     IncomingMessage& operator=(const IncomingMessage&) = delete;
 
@@ -58,7 +56,7 @@ public:
 private:
     const std::uint64_t bytes_;
     std::uint64_t missing_;
-    MemoryPool* pool_ = nullptr;
+    MemoryPool& pool_;
     std::shared_ptr<std::byte> memory_;
     SegmentView segment_;
     std::uint64_t begin_ = 0;                           ///< in the segment

@@ -335,17 +335,6 @@ std::shared_ptr<std::byte> IncomingSteps::unpack_new(
     return messages.new_memory;
 }
 
-/// A message that comes at once where it belongs, if it can.
-std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& array,
-                                                           const IncomingArray::Part& part,
-                                                           ArrayMessages& come) {
-    if (!part.place) return std::make_shared<IncomingMessage>(part.bytes, *message_pool_);
-    if (come.new_memory == nullptr) come.new_memory = array_pool_->take_bytes(array.new_bytes());
-    return std::make_shared<IncomingMessage>(
-        part.bytes,
-        std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *part.place));
-}
-
 std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHeader& chunk) {
     const auto [array, place] = std::pair(chunk.array, chunk.place);
     const auto begun = begun_.find(array);
@@ -372,7 +361,15 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
         if (part == parts.end())
             throw make_error(ErrorCode::peer_failed, "it sent array ", array,
                              ", of which it holds nothing for this process");
-        message = message_of(*begun->second, part->second, come);
+        // It comes at once where it belongs, if it can.
+        const auto& [bytes, relation, offset] = part->second;
+        std::shared_ptr<std::byte> memory;
+        if (offset) {
+            if (come.new_memory == nullptr)
+                come.new_memory = array_pool_->take_bytes(begun->second->new_bytes());
+            memory = {come.new_memory, come.new_memory.get() + *offset};
+        }
+        message = std::make_shared<IncomingMessage>(bytes, *message_pool_, std::move(memory));
     }
     if (coming.number == no_number) coming.number = chunk.number;
     return message;

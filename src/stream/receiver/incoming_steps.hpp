@@ -144,9 +144,6 @@ private:
     void announce(std::uint64_t place, std::int64_t number, std::vector<std::uint32_t> arrays);
     void deliver();
     std::optional<int> cut_by(Coming& step) const;
-    std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array,
-                                                const IncomingArray::Part& part,
-                                                ArrayMessages& come);
     void grant();
     void grant_to(DataReceiver& link) const;
     const WantedArray* wanted_of(const std::string& name) const;
