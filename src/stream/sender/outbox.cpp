@@ -159,11 +159,10 @@ void DataSender::sends_more() {
     if (!lock) return wake_.set();  // its thread may not have seen the message
     program_left_ = Clock::now();
     if (sending_ && !is_sent()) return;  // its thread goes on with that, then looks
-    const std::uint64_t before = said_taken_;
     send_what_goes(most_at_once_);
     if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once_);
     if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake_.set();
-    tell_taken(std::move(lock), before);
+    tell_taken(std::move(lock));
 }
 
 void DataSender::tell(News news) {
@@ -174,7 +173,10 @@ void DataSender::tell(News news) {
         // What was taken may not have been let go of yet by the thread that has sent it.
         if (news == News::frees) return lock.lock();
         const bool is_here = lock.try_lock();
-        if (news == News::hears && is_here && rests_) return hear(std::move(lock));
+        if (news == News::hears && is_here && rests_) {
+            hear_grants();
+            tell_taken(std::move(lock));
+        }
         if (news == News::leaves && (!is_here || rests_))
             wake_.set();  // its thread may not have seen it
     } catch (...) {
@@ -216,20 +218,16 @@ void DataSender::serve() {
             throw Error(ErrorCode::timeout,
                         "the other end of the connection accepted no data in time");
         if (waiting[0].revents != 0) wake_.clear();
-        if (!rests_) hear(std::move(lock));
+        if (rests_) continue;
+        hear_grants();
+        tell_taken(std::move(lock));
     }
 }
 
-void DataSender::hear(std::unique_lock<std::mutex> lock) {
-    const std::uint64_t before = said_taken_;
-    hear_grants();
-    tell_taken(std::move(lock), before);
-}
-
-/// Tells what has been said to be taken since all before a place was.
-void DataSender::tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before) {
-    if (said_taken_ == before || !taken_call_) return;
+/// Tells what has been said to be taken.
+void DataSender::tell_taken(std::unique_lock<std::mutex> lock) {
     const std::uint64_t taken = said_taken_;
+    if (std::exchange(told_taken_, taken) == taken || !taken_call_) return;
     lock.unlock();  // whoever is told has a lock of their own
     taken_call_(taken);
 }

@@ -139,8 +139,7 @@ private:
 
     void sends_more();
     std::unique_lock<std::mutex> entered();
-    void hear(std::unique_lock<std::mutex> lock);
-    void tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before);
+    void tell_taken(std::unique_lock<std::mutex> lock);
 
     // Under the lock.
     bool hear_grants();
@@ -179,7 +178,7 @@ private:
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
     int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;
-    std::uint64_t said_taken_ = 0;  ///< all steps before this place
+    std::uint64_t said_taken_ = 0, told_taken_ = 0;  ///< all steps before this place
     const TakenCall taken_call_;
     std::atomic<std::uint64_t>& bytes_sent_;
 };
