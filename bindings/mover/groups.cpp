@@ -62,6 +62,9 @@ void bind_groups(nb::module_& m) {
         "end_sending",
         [](std::uintptr_t comm, const std::string& code, const std::string& message,
            stream::Ends ends) {
+            // They may be in a call of MPI in which they wait for this process: otherwise nobody
+            // would ever see the error.
+            const mpi::WaitLimit limit(10);
             io::GroupTogether together(group_at(comm));
             stream::end_by_failure(together, Error(error_code_from_name(code), message), ends);
         },

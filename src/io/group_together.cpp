@@ -24,12 +24,6 @@ std::vector<GroupTogether::Numbers> GroupTogether::gather(const Numbers& mine) {
     return size() == 1 ? Together::gather(mine) : group_->gather(mine);
 }
 
-std::vector<GroupTogether::Numbers> GroupTogether::gather_within(const Numbers& mine,
-                                                                 std::chrono::seconds longest) {
-    const mpi::WaitLimit limit(static_cast<double>(longest.count()));
-    return gather(mine);
-}
-
 /// Whoever sends to this process, by MPI, may stay in that before it comes to what is waited for.
 void GroupTogether::look_around() {
     if (is_due(let_progress_, progress_interval) && mpi::is_running() && mpi::may_call_unasked())

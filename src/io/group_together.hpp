@@ -25,7 +25,6 @@ public:
     int size() const override { return group_->size(); }
     void agree(const std::optional<Error>& mine) override;
     std::vector<Numbers> gather(const Numbers& mine) override;
-    std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds longest) override;
     void look_around() override;
     void check_interrupted() override { mpi::check_interrupt(); }
     std::chrono::milliseconds look_time() const override { return std::chrono::milliseconds(1); }

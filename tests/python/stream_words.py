@@ -9,7 +9,7 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 11
+VERSION = 12
 LIMIT_SECONDS = 60
 #: The CRC32C of what follows, magic, bytes after the header, their CRC32C.
 FRAME = struct.Struct("<I4sII")
@@ -47,7 +47,6 @@ FIELDS = {
     "data": {"key": "", "rank": 0, "pathway": 0, "token": ""},
     "welcome": {"key": "", "pathways": 1, "ahead": 0, "pressed": 0, "tells_by_messages": 0,
                 "producers": [("", 0, "")]},
-    "joined": {},
     "array": {"number": 0, "name": "", "dtype": "", "elem_bytes": 0, "layout": ""},
     "arrays": {},
     "subscribe": {"newest": 0, "hears_by_messages": 0, "arrays": [("", "")]},

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,10 +32,15 @@ class Alone : public Together {
 public:
     std::atomic<bool> is_interrupted{false};
     std::atomic<int> looks{0};
+    std::function<void()> at_look;  ///< as a signal handler
 
     void look_around() override {
         ++looks;
         if (is_interrupted) throw Interrupted();
+        if (at_look) at_look();
+    }
+    std::chrono::milliseconds look_time() const override {
+        return at_look ? std::chrono::milliseconds(0) : Together::look_time();
     }
 };
 
@@ -142,6 +149,19 @@ TEST_P(StreamConsumer, ClosingEndsAWaitInAnotherThread) {
     consumer_.close();
     waiting.join();
     EXPECT_THROW(consumer_.next(limit_seconds), Error);
+}
+
+TEST_P(StreamConsumer, ClosingWhileItConnectsEndsTheWait) {
+    subscribe();
+    send(0);
+    alone_->at_look = [this] { consumer_.close(); };
+    try {
+        consumer_.next(limit_seconds);
+        ADD_FAILURE() << "a step of a closed consumer";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_state) << error.what();
+    }
+    consumer_.close();
 }
 
 TEST_P(StreamConsumer, AForkedProcessLeavesTheConnectionToItsParent) {

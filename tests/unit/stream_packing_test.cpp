@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces of a long message: together they equal the message for any partition, and short messages
-// are not divided.
+// Pieces of a message: together they equal the message for any partition, and a short message is
+// one.
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "layout_oracle.hpp"
@@ -14,7 +15,7 @@ using plan::RelationSide;
 
 /// Few elements are a long message.
 constexpr std::int64_t elem_bytes = 1 << 16;
-constexpr std::int64_t least_elems = PackingPieces::least_bytes / elem_bytes;
+constexpr std::int64_t least_elems = Outgoing::least_bytes / elem_bytes;
 
 std::vector<std::byte> numbered(std::int64_t bytes) {
     std::vector<std::byte> memory(static_cast<std::size_t>(bytes));
@@ -38,25 +39,31 @@ TEST(StreamPacking, PiecesMakeUpTheMessage) {
         const PairPart part = plan.part(0, random.integer(0, 1));
         const RelationSide from{&plan.source(), &memory, elem_bytes, 0};
         const RelationSide to{&plan.destination(), nullptr, elem_bytes, 0};
-        const PackingPieces pieces(part, from, to);
-        ASSERT_EQ(pieces.empty(), part.size() <= least_elems);
-        if (pieces.empty()) continue;
-        ++long_ones;
+        if (part.size() == 0) continue;
+        const bool is_long = part.size() > least_elems;
+        const Outgoing outgoing(1, part, from, to);
+        ASSERT_EQ(outgoing.bytes(), part.size() * elem_bytes);
+        long_ones += is_long;
         const std::vector<std::byte> source = numbered(memory.end_bytes);
         std::vector<std::byte> whole(static_cast<std::size_t>(part.size() * elem_bytes));
         plan::compile(part, from, to).gather(source.data(), whole.data());
-        std::vector<std::byte> message(whole.size());
+        const auto message = std::make_shared<const Memory>(whole.size());
+        const std::byte* const packed = message->bytes().data();
+        std::vector<Outgoing::Piece> pieces;
+        outgoing.bind({source.data(), {0, memory.end_bytes}}, message, pieces);
+        ASSERT_EQ(pieces.size() > 1, is_long);
         std::size_t end = 0;
-        const SourceMemory from_there{source.data(), {0, memory.end_bytes}};
-        for (const auto& piece : pieces.bind(from_there, message.data())) {
+        for (const Outgoing::Piece& piece : pieces) {
+            ASSERT_EQ(piece.begin, end);
             ASSERT_GT(piece.end, end);
-            ASSERT_LE(piece.end - end, std::size_t{PackingPieces::most_bytes});
+            const auto most = is_long ? Outgoing::most_bytes : Outgoing::least_bytes;
+            ASSERT_LE(piece.end - end, static_cast<std::size_t>(most));
             piece.pack();
-            ASSERT_EQ(std::memcmp(&message[end], &whole[end], piece.end - end), 0);
+            ASSERT_EQ(std::memcmp(packed + end, &whole[end], piece.end - end), 0);
             end = piece.end;
         }
         ASSERT_EQ(end, whole.size());
-        ASSERT_EQ(std::memcmp(message.data(), whole.data(), end), 0);  // pieces leave others alone
+        ASSERT_EQ(std::memcmp(packed, whole.data(), end), 0);  // pieces leave others alone
     }
     EXPECT_GT(long_ones, 1u);
 }

@@ -47,13 +47,12 @@ class Served {
 public:
     /// With `may_hear_later`, its thread may rest.
     explicit Served(std::size_t elems, bool may_hear_later = false)
-        : outbox_(1, {may_hear_later, false}) {
+        : outbox_(1, {may_hear_later, false}), outgoing_(0, in_order(elems)) {
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0);
         // What does not come is an error of the test, which does not wait for ever.
         const timeval limit{60, 0};
         ::setsockopt(ends_[1], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         outbox_.open("key", 1);
-        outgoing_.relation = in_order(elems);
         connection_ = std::make_unique<Connection>(ends_[0]);
         thread_ = std::thread([this] {
             try {

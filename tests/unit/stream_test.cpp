@@ -97,7 +97,7 @@ TEST(StreamMessage, IsSharedByItsPathwaysWithoutGaps) {
 }
 
 TEST(StreamSegment, IsReadByOthersAndNotWritten) {
-    const auto segment = Segment::make(1 << 16);
+    const auto segment = Memory::make_segment(1 << 16);
     ASSERT_NE(segment, nullptr);
     const int file = segment->open_for_reading();
     EXPECT_EQ(::mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
@@ -105,31 +105,30 @@ TEST(StreamSegment, IsReadByOthersAndNotWritten) {
     EXPECT_NE(::ftruncate(file, 0), 0);
     const void* seen = ::mmap(nullptr, 1 << 16, PROT_READ, MAP_SHARED, file, 0);
     ASSERT_NE(seen, MAP_FAILED);
-    std::memset(segment->memory().data(), 7, segment->memory().size());
-    EXPECT_EQ(std::memcmp(seen, segment->memory().data(), 1 << 16), 0);
+    std::memset(segment->bytes().data(), 7, segment->bytes().size());
+    EXPECT_EQ(std::memcmp(seen, segment->bytes().data(), 1 << 16), 0);
     ::munmap(const_cast<void*>(seen), 1 << 16);
     ::close(file);
 }
 
-TEST(StreamBox, DoesNotSendWhatWasDroppedElsewhere) {
-    // This process has not heard of it yet, and knows it from what was granted alone.
+TEST(StreamBox, FindsWhatMayBeSent) {
     Box box;
     for (std::uint64_t place = 0; place < 4; ++place) box.put(place, 0, box.memory(8));
-    const std::optional<std::set<std::uint64_t>> alone{{2}};
-    const Box::Next third = box.next(0, 3, alone);
+    box.forget(0, 2);
+    const Box::Next third = box.next(0, 3);
     ASSERT_TRUE(third.kept);
     EXPECT_EQ(third.number, 2u);
     EXPECT_EQ(third.kept->place, 2u);
-    const Box::Next none = box.next(third.number + 1, 3, alone);
+    const Box::Next none = box.next(third.number + 1, 3);
     EXPECT_EQ(none.number, 3u);
     EXPECT_FALSE(none.kept);
-    EXPECT_EQ(box.next(0, 2, std::nullopt).kept->place, 0u);
-    EXPECT_EQ(box.bytes_kept(), 32u);
+    EXPECT_TRUE(none.is_to_come);
+    EXPECT_EQ(box.bytes_kept(), 16u);
 }
 
 /// The message of a step that is kept, as a connection reads it.
 MemoryPtr read_from(Box& box, std::uint64_t place) {
-    return box.next(place, place + 1, std::nullopt).kept.value().message;
+    return box.next(place, place + 1).kept.value().message;
 }
 
 TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
@@ -138,7 +137,7 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
     MemoryPtr read = read_from(box, 0);
     const void* const memory = read->bytes().data();
     box.forget(0, 1);
-    EXPECT_FALSE(box.next(0, 1, std::nullopt).kept);
+    EXPECT_FALSE(box.next(0, 1).kept);
     EXPECT_EQ(box.bytes_kept(), 0u);
     MemoryPtr other = box.memory(1000);
     EXPECT_NE(other->bytes().data(), memory);
@@ -147,7 +146,7 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
 }
 
 TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
-    constexpr std::size_t bytes = Segment::least_bytes;
+    constexpr std::size_t bytes = Memory::least_shared_bytes;
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     const Connection here(ends[0]), there(ends[1]);
@@ -156,7 +155,7 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     const DataSender reader(here, box, 0, 1, {}, sent);  // nothing is granted to it
     box.put(0, 0, box.memory(bytes));
     MemoryPtr read = read_from(box, 0);
-    ASSERT_NE(read->segment(), nullptr);
+    ASSERT_TRUE(read->is_segment());
     box.forget(0, 1);
     box.free_unused();
     EXPECT_EQ(box.bytes_held(), bytes);
@@ -168,6 +167,32 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     box.forget(0, 2);
     read.reset();
     EXPECT_EQ(box.bytes_held(), bytes);
+}
+
+TEST(StreamBox, LeavesMemoryAsItIsThatMayStillBeRead) {
+    constexpr std::size_t bytes = Memory::least_shared_bytes;
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const Connection here(ends[0]), there(ends[1]);
+    std::atomic<std::uint64_t> sent{0};
+    Box box;
+    auto sender = std::make_unique<DataSender>(here, box, 0, 1, SendingHabits{}, sent);
+    std::thread serving([&sender] { EXPECT_THROW(sender->serve(), Error); });
+    MemoryPtr message = box.memory(bytes);
+    std::memset(message->bytes().data(), 7, bytes);
+    box.put(0, 0, std::move(message));
+    there.send(bytes_of_header(sealed(Grant{.may = 1})));
+    Bytes header(sizeof(ChunkHeader));
+    std::deque<Descriptor> files;
+    while (!there.receive(header, {}, &files)) std::this_thread::yield();
+    // The stream ends, and the process has not read the message yet.
+    box.free_unused();
+    sender->end();
+    serving.join();
+    sender.reset();
+    ASSERT_EQ(files.size(), 1u);
+    const SegmentView seen = view_of_segment(files.front().get());
+    EXPECT_EQ(std::ranges::count(*seen, std::byte{7}), std::ssize(*seen));
 }
 
 /// Reads a chunk and compares it with its part of a message.
@@ -280,9 +305,28 @@ TEST(StreamSender, EndsForGrantsThatMakeNoSense) {
         EXPECT_EQ(served.ended(), ErrorCode::io) << c.alone << " " << c.magic;
         EXPECT_TRUE(served.read(1).empty()) << "nothing is sent after it";
     }
+}
+
+TEST(StreamSender, DoesNotSendWhatWasDroppedElsewhere) {
+    // This process has not heard of it yet, and knows it from what was granted alone.
     Served served(1000);
-    for (std::uint64_t place = 0; place <= 4096; ++place) served.grant(0, place + 1, 1);
-    EXPECT_EQ(served.ended(), ErrorCode::io);
+    std::vector<Bytes> messages;
+    for (std::uint64_t place = 0; place < 6; ++place) {
+        messages.push_back(bytes_of(1000, static_cast<unsigned>(place)));
+        served.pack(place, messages.back());
+    }
+    served.grant(0, 2, 1);
+    expect_chunk(served, messages[1], 1, 0, 1000);
+    for (const std::uint64_t place : {1, 4}) served.grant(0, place + 1, 1);  // one of them again
+    expect_chunk(served, messages[4], 4, 0, 1000);
+    EXPECT_EQ(served.outbox().bytes_kept(), 3000u);  // with one that is to come
+    served.grant(2, 0);
+    served.grant(0, 6, 1);
+    expect_chunk(served, messages[5], 5, 0, 1000);
+    EXPECT_EQ(served.outbox().bytes_kept(), 2000u);
+    served.outbox().forget("key");
+    EXPECT_EQ(served.ended(), ErrorCode::peer_failed);
+    EXPECT_EQ(served.outbox().bytes_sent(), 3000u);
 }
 
 TEST(StreamSender, SendsNothingMoreAfterAGrantThatMakesNoSense) {
@@ -321,9 +365,9 @@ TEST(StreamSender, SendsWhatHasBeenPackedOfAMessage) {
     read(0, sizeof(ChunkHeader) + 50);
     second->set_packed(0);
     box.put(1, 0, second);
-    box.tell(News::more_packed);  // of the second message, while more of the first is to come
+    box.tell(News::packs);  // of the second message, while more of the first is to come
     first->set_packed(100);
-    box.tell(News::all_packed);
+    box.tell(News::packs);
     read(sizeof(ChunkHeader) + 50, sizeof(ChunkHeader) + 50);
     EXPECT_TRUE(std::equal(come.end() - 50, come.end(), first->bytes().begin() + 50));
     sender.end();
@@ -371,8 +415,7 @@ TEST(StreamSender, ServesOneConnectionOfAPathway) {
 TEST(StreamSender, KeepsNothingOfWhatCannotBePacked) {
     Outbox outbox(1);
     outbox.open("key", 2);
-    const std::array<Outgoing, 2> outgoing{Outgoing{0, in_order(100), {}},
-                                           Outgoing{1, in_order(101), {}}};
+    const std::array<Outgoing, 2> outgoing{Outgoing(0, in_order(100)), Outgoing(1, in_order(101))};
     const Bytes bytes(100);
     EXPECT_THROW(outbox.pack("key", 0, 0, outgoing, {bytes.data(), {0, 100}}), Error);
     EXPECT_EQ(outbox.bytes_kept(), 0u);

@@ -15,9 +15,6 @@
 
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "stream/wire/connection.hpp"
-#include "stream/wire/headers.hpp"
-#include "stream/wire/plan_between.hpp"
 #include "stream/wire/token.hpp"
 
 namespace datamover::stream {
@@ -35,6 +32,14 @@ bool all_get_messages(const std::vector<WantedArray>& wanted) {
         return true;
     });
 }
+
+/// So long the program is away before the thread takes over. What comes meanwhile waits in the
+/// system's memory; a program that comes back sooner takes it from there without a hand-over.
+constexpr std::chrono::milliseconds patience{2};
+/// So long nothing comes until the stream is told of what was taken, where that can wait.
+constexpr std::chrono::milliseconds unsaid_time{1};
+/// A program that was found waiting so often is left alone until it returns.
+constexpr int most_dozes = 8;
 
 }  // namespace
 
@@ -57,24 +62,19 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     });
     limit_ = deadline_after(options_.timeout_seconds);
     collectively(*together_, [&] {
-        if (rank() > 0) return;
-        welcome_ = introduce(first, {.nprocs = size()});
+        if (rank() == 0) introduce(first, {.nprocs = size()});
+    });
+    if (!token_) token_.emplace();
+    share_of_first(*together_, [&](Words& words) { words.pass(*token_).pass(welcome_.key); });
+    collectively(*together_, [&] {
+        if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
         // The first one was reached; where a tunnel leads there, it knows itself otherwise.
         if (!welcome_.senders.empty()) {
             welcome_.senders[0].host = first.host;
             welcome_.senders[0].port = first.port;
         }
-    });
-    if (!token_) token_.emplace();
-    share_of_first(*together_, [&](Words& words) {
-        words.pass(*token_);
-        welcome_.pass(words);
-    });
-    habits_.goes_ahead = welcome_.goes_ahead && !options_.newest;
-    habits_.is_pressed = welcome_.is_pressed;
-    habits_.tells_by_messages = welcome_.tells_by_messages && habits_.goes_ahead;
-    collectively(*together_, [&] {
-        if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
+        const bool goes_ahead = welcome_.goes_ahead && !options_.newest;
+        habits_ = {goes_ahead, welcome_.is_pressed, welcome_.tells_by_messages && goes_ahead};
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); });
@@ -88,9 +88,15 @@ Consumer::~Consumer() {
         Turns* const kept = turns_.release();
 }
 
-Dialing Consumer::dialing() {
-    const auto look = [this] {
-        together_->look_around();
+/// Where a part of the connections would be of no use, it goes on: what interrupts the program is
+/// raised when all are made. A second time it is raised at once, and ends the consumer.
+Dialing Consumer::dialing(bool goes_on) {
+    const auto look = [this, goes_on] {
+        const auto interruption = interruption_of([this] { together_->look_around(); });
+        // What the first one holds may hold this consumer.
+        if (interruption && (!goes_on || std::exchange(interrupted_, nullptr)))
+            std::rethrow_exception(interruption);
+        if (interruption) interrupted_ = interruption;
         if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
     };
     // Without a token, the first process looks for the one that the stream has stored.
@@ -102,42 +108,26 @@ Dialing Consumer::dialing() {
     return {token, {look, together_->look_time()}};
 }
 
-/// As `dialing`, where a part of the connections would be of no use: what interrupts the program is
-/// raised when all are made. A second time it is raised at once, and ends the consumer.
-Dialing Consumer::dialing_to_the_end() {
-    Dialing how = dialing();
-    how.look.around = [this, look = std::move(how.look.around)] {
-        const std::exception_ptr interruption = interruption_of(look);
-        if (!interruption) return;
-        // What the first one holds may hold this consumer.
-        if (std::exchange(interrupted_, nullptr)) std::rethrow_exception(interruption);
-        interrupted_ = interruption;
-    };
-    return how;
-}
-
 /// Connects, and hears whether this process is taken for one of the consumer's: where not, all of
 /// them are told, and none takes the end of the stream for an orderly one that another cannot see.
-Frame Consumer::introduce(const Address& address, Frame words) {
-    const Dialing how = dialing();
-    Frame said;
+void Consumer::introduce(const Address& address, Frame words) {
+    const Dialing how = dialing(false);
     words.type = Frame::Type::control;
     try {
         // The first process may be there before the stream.
         connection_ = dial(address, std::move(words), how, limit_, rank() == 0);
-        said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
+        welcome_ = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
     } catch (const Error& error) {
         const bool has_gone = rank() > 0 && error.code() == ErrorCode::timeout;
         if (error.code() != ErrorCode::peer_failed && !has_gone) throw;
         throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
                          " has ended, or accepts no more processes: ", error.what());
     }
-    if (said.type == Frame::Type::end)
+    if (welcome_.type == Frame::Type::end)
         throw Error(ErrorCode::invalid_state, "the stream has ended");
-    if (said.type == Frame::Type::failed) throw *said.error;
-    if (said.type != (rank() == 0 ? Frame::Type::welcome : Frame::Type::joined))
+    if (welcome_.type == Frame::Type::failed) throw *welcome_.error;
+    if (welcome_.type != Frame::Type::welcome)
         throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
-    return said;
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
@@ -146,7 +136,10 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
         throw make_error(ErrorCode::io,
                          "the stream named a sending process that it does not have: ", producer);
     const Frame::Sender& sender = welcome_.senders[static_cast<std::size_t>(producer)];
-    const Dialing how = dialing_to_the_end();
+    connecting_ = std::this_thread::get_id();
+    const std::shared_ptr<void> at_the_end(nullptr,
+                                           [this](void*) { connecting_ = std::thread::id(); });
+    const Dialing how = dialing(true);
     const auto words = [this](int pathway) {
         return Frame{
             .type = Frame::Type::data, .key = welcome_.key, .rank = rank(), .pathway = pathway};
@@ -345,10 +338,15 @@ void Consumer::refuse(const Error& why) {
 }
 
 void Consumer::close() {
-    if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
+    if (!is_own_process() || steps_ == nullptr) return;
+    closed_ = true;
     wake_->set();
+    // A signal handler has interrupted the thread that has the lock: what it connects ends, and the
+    // next call of close, at the latest that of the destructor, does the rest.
+    if (connecting_ == std::this_thread::get_id()) return;
     {
         const Lock lock = entered();
+        if (std::exchange(has_left_, true)) return;
         if (!error_) say_bye(std::nullopt);
         control_->end();
         turns_->program_left.notify_all();
@@ -369,18 +367,6 @@ StreamSourceCounters Consumer::counters() const {
     return {counters_.bytes_received, counters_.checksum_errors, counters_.connections,
             counters_.connections_local, dropped()};
 }
-
-namespace {
-
-/// So long the program is away before the thread takes over. What comes meanwhile waits in the
-/// system's memory; a program that comes back sooner takes it from there without a hand-over.
-constexpr std::chrono::milliseconds patience{2};
-/// So long nothing comes until the stream is told of what was taken, where that can wait.
-constexpr std::chrono::milliseconds unsaid_time{1};
-/// A program that was found waiting so often is left alone until it returns.
-constexpr int most_dozes = 8;
-
-}  // namespace
 
 void Consumer::start_thread() {
     const SignalsBlocked blocked;
@@ -521,30 +507,21 @@ void Consumer::fail_here(const Error& why) {
 
 void Consumer::run() {
     Lock lock(turns_->lock);
-    int dozes = 0;
-    while (!is_finished()) {
-        const Clock::time_point begin = left_ + patience;
-        if (waiting_ > 0 || wanting_ > 0) {
-            rest(lock, dozes);
-        } else if (Clock::now() < begin) {
-            turns_->program_left.wait_until(lock, begin);
-        } else {
+    for (int dozes = 0; !is_finished();) {
+        const Clock::time_point now = Clock::now(), begin = left_ + patience;
+        const bool program_is_here = waiting_ > 0 || wanting_ > 0;
+        if (!program_is_here && now >= begin) {
             dozes = 0;
             take_turn(lock, look_time, false);
+        } else if (waiting_ == 0 || ++dozes < most_dozes) {
+            turns_->program_left.wait_until(lock, program_is_here ? now + patience : begin);
+        } else {
+            dozes = 0;
+            thread_rests_ = true;
+            turns_->program_left.wait(lock, [this] { return waiting_ == 0 || is_finished(); });
+            thread_rests_ = false;
         }
     }
-}
-
-/// While the program reads.
-void Consumer::rest(Lock& lock, int& dozes) {
-    if (++dozes < most_dozes || waiting_ == 0) {
-        turns_->program_left.wait_for(lock, patience);
-        return;
-    }
-    dozes = 0;
-    thread_rests_ = true;
-    turns_->program_left.wait(lock, [this] { return waiting_ == 0 || is_finished(); });
-    thread_rests_ = false;
 }
 
 }  // namespace datamover::stream

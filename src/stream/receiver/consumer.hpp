@@ -36,8 +36,6 @@ public:
              StreamSourceOptions options);
     /// Leaves it, as `close`.
     ~Consumer();
-    Consumer(const Consumer&) = delete;
-    Consumer& operator=(const Consumer&) = delete;
 
     /// The arrays that the stream has sent so far, at least one. Waits so long (nothing: for ever).
     /// Collective. Throws timeout, and as `next`.
@@ -98,14 +96,13 @@ private:
     };
     using Lock = std::unique_lock<std::mutex>;
 
-    Frame introduce(const Address& address, Frame words);
+    void introduce(const Address& address, Frame words);
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
     void begin_steps(std::vector<WantedArray> wanted);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
-    Dialing dialing();
-    Dialing dialing_to_the_end();
+    Dialing dialing(bool goes_on);
     bool is_own_process() const;
     void require_own_process() const;
 
@@ -122,7 +119,6 @@ private:
 
     void start_thread();
     void run();
-    void rest(Lock& lock, int& dozes);
 
     const std::shared_ptr<Together> together_;
     const StreamSourceOptions options_;
@@ -149,7 +145,8 @@ private:
     std::optional<Clock::time_point> reason_end_;  ///< until then it may be found
     std::exception_ptr interrupted_;               ///< while it connected: raised when it has
     std::atomic<bool> closed_{false};
-    bool is_subscribed_ = false;
+    std::atomic<std::thread::id> connecting_{};  ///< while it connects, under the lock
+    bool is_subscribed_ = false, has_left_ = false;
 };
 
 }  // namespace datamover::stream

@@ -9,12 +9,12 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
-#include "stream/wire/crc32c.hpp"
+#include "stream/receiver/incoming_steps.hpp"
 
 namespace datamover::stream {
 
 std::span<const std::byte> IncomingMessage::bytes() const {
-    if (segment_ != nullptr) return segment_->memory().subspan(begin_, bytes_);
+    if (segment_ != nullptr) return segment_->subspan(begin_, bytes_);
     return {memory_.get(), bytes_};
 }
 
@@ -29,15 +29,14 @@ void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathw
 std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t count) {
     if (segment_ != nullptr)
         throw Error(ErrorCode::peer_failed, "it sent a message in more than one place");
-    if (memory_ == nullptr) memory_ = pool_->take_bytes(bytes_);
+    if (memory_ == nullptr) memory_ = pool_.take_bytes(bytes_);
     return {memory_.get() + offset, count};
 }
 
 /// Another processor has written them: they are fetched from its caches once.
-std::uint32_t IncomingMessage::taken_from(std::shared_ptr<const SegmentView> segment,
-                                          std::uint64_t begin, std::uint64_t offset,
-                                          std::uint64_t count) {
-    const std::span<const std::byte> there = segment->memory().subspan(begin + offset, count);
+std::uint32_t IncomingMessage::taken_from(SegmentView segment, std::uint64_t begin,
+                                          std::uint64_t offset, std::uint64_t count) {
+    const std::span<const std::byte> there = segment->subspan(begin + offset, count);
     if (memory_ != nullptr) return copy_with_crc32c(there, memory_.get() + offset);
     if (segment_ == nullptr) {
         segment_ = std::move(segment);
@@ -50,83 +49,61 @@ std::uint32_t IncomingMessage::taken_from(std::shared_ptr<const SegmentView> seg
 
 namespace {
 
-/// Does something about an array, whose name stands before what is wrong with it.
-template <class Work>
-auto naming(const std::string& array, const Work& work) {
-    try {
-        return work();
-    } catch (const Error& error) {
-        throw make_error(error.code(), "array '", array, "': ", error.what());
-    }
-}
+/// Other connections have their turn after so many reads.
+constexpr int reads_in_turn = 16;
 
 }  // namespace
 
 IncomingArray::IncomingArray(const SentArray& sent, const WantedArray& wanted, int rank)
-    : sent_(sent),
-      wanted_(wanted.layout),
-      rank_(rank),
-      plan_(naming(sent.name, [&] { return plan_between(sent.layout, wanted.layout); })) {
+    : sent_(sent), wanted_(wanted.layout), rank_(rank) {
+    try {
+        plan_ = plan_between(sent.layout, wanted.layout);
+        for (const PeerPart& peer : plan_.incoming(rank))
+            parts_[static_cast<int>(peer.rank)].bytes =
+                static_cast<std::uint64_t>(geometry::multiply(peer.part.size(), sent.elem_bytes));
+    } catch (const Error& error) {
+        throw make_error(error.code(), "array '", sent.name, "': ", error.what());
+    }
     if (!wanted.dtype.empty() && wanted.dtype != sent.dtype)
         throw make_error(ErrorCode::wrong_type, "array '", sent.name, "' has dtype ", sent.dtype,
                          "; its destination has ", wanted.dtype);
-    naming(sent.name, [&] {
-        for (const PeerPart& peer : plan_.incoming(rank))
-            sizes_[static_cast<int>(peer.rank)] =
-                static_cast<std::uint64_t>(geometry::multiply(peer.part.size(), sent.elem_bytes));
-    });
     if (!wanted.comes_in_new_memory) return;
     new_memory_ = dense_memory(wanted_, rank, sent.elem_bytes);
     compile_for(*new_memory_);
-    for (const auto& [producer, relation] : relations_)
-        if (relation.destination_contiguous())
-            places_[producer] = static_cast<std::size_t>(relation.destination_bounds().begin_bytes);
+    for (auto& [producer, part] : parts_)
+        if (part.relation.destination_contiguous())
+            part.place = static_cast<std::size_t>(part.relation.destination_bounds().begin_bytes);
 }
 
 std::size_t IncomingArray::new_bytes() const {
     return new_memory_ ? static_cast<std::size_t>(new_memory_->end_bytes) : 0;
 }
 
-std::optional<std::size_t> IncomingArray::place_of(int producer) const {
-    const auto found = places_.find(producer);
-    return found != places_.end() ? std::optional(found->second) : std::nullopt;
-}
-
 /// Works the relations out again where the memory is another than the last time.
 void IncomingArray::compile_for(const MemoryLayout& memory) {
     if (memory_ && *memory_ == memory) return;
     memory_.reset();
-    relations_.clear();
     const plan::RelationSide to{&plan_.destination(), &memory, elem_bytes(), rank_};
     for (const PeerPart& peer : plan_.incoming(rank_)) {
         const plan::RelationSide message{&plan_.source(), nullptr, elem_bytes(), peer.rank};
-        relations_.emplace_back(static_cast<int>(peer.rank), plan::compile(peer.part, message, to));
+        parts_.at(static_cast<int>(peer.rank)).relation = plan::compile(peer.part, message, to);
     }
     memory_ = memory;
 }
 
 void IncomingArray::unpack(const ArrayMessages& messages, const DestinationMemory& destination) {
     compile_for(*destination.memory);
-    for (const auto& [producer, relation] : relations_) {
+    for (const auto& [producer, part] : parts_) {
         const auto bytes = messages.by_producer.at(producer)->bytes();
-        const std::optional<std::size_t> place = place_of(producer);
-        if (place && bytes.data() == destination.data + *place) continue;
+        if (part.place && bytes.data() == destination.data + *part.place) continue;
         const AddressBounds all{0, static_cast<std::int64_t>(bytes.size())};
-        relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
+        part.relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
     }
 }
 
-namespace {
-
-/// Other connections have their turn after so many reads.
-constexpr int reads_in_turn = 16;
-
-}  // namespace
-
 DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                            int pathways, ReceptionCounters& counters)
-    : connection_(std::move(connection)),
-      unsent_(*connection_),
+    : Link(std::move(connection)),
       producer_(producer),
       pathway_(pathway),
       pathways_(pathways),
@@ -136,31 +113,21 @@ DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int pro
 }
 
 void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
-    unsent_.send(bytes_of_header(sealed(Grant{.taken = taken, .may = may, .alone = alone})));
+    send(bytes_of_header(sealed(Grant{.taken = taken, .may = may, .alone = alone})));
 }
 
-template <class Work>
-void DataReceiver::naming_producer(const Work& work) {
+void DataReceiver::receive(IncomingSteps& steps) {
     try {
-        work();
+        if (is_paused_) begin(steps);
+        for (int n = 0; n < reads_in_turn && !is_paused_ && receive_once(steps); ++n) {
+        }
     } catch (const Error& error) {
         throw make_error(error.code(), "sending process ", producer_, ": ", error.what());
     }
 }
 
-void DataReceiver::receive(MessageFinder& finder) {
-    naming_producer([&] {
-        for (int n = 0; n < reads_in_turn && !is_paused_ && receive_once(finder); ++n) {
-        }
-    });
-}
-
-void DataReceiver::resume(MessageFinder& finder) {
-    naming_producer([&] { begin(finder); });
-}
-
 /// Whether more may have come.
-bool DataReceiver::receive_once(MessageFinder& finder) {
+bool DataReceiver::receive_once(IncomingSteps& steps) {
     const std::span<std::byte> header = std::span(header_).subspan(header_bytes_);
     const std::size_t wanted = body_.size() + header.size();
     std::size_t count = 0;
@@ -170,8 +137,8 @@ bool DataReceiver::receive_once(MessageFinder& finder) {
         has_ended_ = true;
     }
     if (count == 0) return false;
-    if (files_.size() > Segment::max_of_connection)
-        throw make_error(ErrorCode::peer_failed, "it shared more than ", Segment::max_of_connection,
+    if (files_.size() > Memory::max_segments)
+        throw make_error(ErrorCode::peer_failed, "it shared more than ", Memory::max_segments,
                          " memory segments");
     const bool is_all = count == wanted;
     if (!body_.empty()) {
@@ -180,18 +147,18 @@ bool DataReceiver::receive_once(MessageFinder& finder) {
         count -= of_body;
         if (!body_.empty()) return is_all;
         const auto& [message, chunk] = *coming_;
-        check(finder, crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
+        check(steps, crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
     }
     header_bytes_ += count;
     if (header_bytes_ < header_.size()) return is_all;
-    begin(finder);
+    begin(steps);
     return true;
 }
 
 /// Reads a header and finds the place of its bytes.
-void DataReceiver::begin(MessageFinder& finder) {
+void DataReceiver::begin(IncomingSteps& steps) {
     const auto header = header_at<ChunkHeader>(header_);
-    const auto message = finder.find(producer_, header);
+    const auto message = steps.find(producer_, header);
     is_paused_ = message == nullptr;
     if (is_paused_) return;
     header_bytes_ = 0;
@@ -202,26 +169,26 @@ void DataReceiver::begin(MessageFinder& finder) {
         return;
     }
     auto found = segment(header.segment);
-    const std::uint64_t size = found->memory().size();
+    const std::uint64_t size = found->size();
     if (header.position < header.offset || message->size() > size ||
         header.position - header.offset > size - message->size())
         throw Error(ErrorCode::peer_failed,
                     "it sent a message that is longer than its shared memory");
     const std::uint64_t begins = header.position - header.offset;
-    check(finder, message->taken_from(std::move(found), begins, header.offset, header.bytes));
+    check(steps, message->taken_from(std::move(found), begins, header.offset, header.bytes));
 }
 
-std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
+SegmentView DataReceiver::segment(std::uint64_t number) {
     if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
-    if (files_.empty() || segments_.size() >= Segment::max_of_connection)
+    if (files_.empty() || segments_.size() >= Memory::max_segments)
         throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
     const Descriptor file = std::move(files_.front());
     files_.pop_front();
-    return segments_.emplace(number, SegmentView::of_file(file.get())).first->second;
+    return segments_.emplace(number, view_of_segment(file.get())).first->second;
 }
 
 /// Compares the checksum of the chunk that has come with what its header says.
-void DataReceiver::check(MessageFinder& finder, std::uint32_t checksum) {
+void DataReceiver::check(IncomingSteps& steps, std::uint32_t checksum) {
     const auto [message, header] = *std::exchange(coming_, std::nullopt);
     counters_.bytes_received += header.bytes;
     if (checksum != header.checksum) {
@@ -231,7 +198,7 @@ void DataReceiver::check(MessageFinder& finder, std::uint32_t checksum) {
                          " of step ", header.place, " arrived damaged");
     }
     message->verified(header.bytes);
-    if (message->is_whole()) finder.finished(header.place);
+    if (message->is_whole()) steps.finished(header.place);
 }
 
 }  // namespace datamover::stream

@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "datamover/advanced/address_relation.hpp"
 #include "datamover/memory_layout.hpp"
@@ -29,12 +28,10 @@ namespace datamover::stream {
 /// A message of one sending process.
 class IncomingMessage {
 public:
-    /// Takes memory from the pool, which must outlive it, where it has to have its own.
-    IncomingMessage(std::uint64_t bytes, MemoryPool& pool)
-        : bytes_(bytes), missing_(bytes), pool_(&pool) {}
-    /// Comes where its elements belong.
-    IncomingMessage(std::uint64_t bytes, std::shared_ptr<std::byte> memory)
-        : bytes_(bytes), missing_(bytes), memory_(std::move(memory)) {}
+    /// Comes into `memory`, where its elements belong; else it takes memory from the pool, which
+    /// must outlive it, where it has to have its own.
+    IncomingMessage(std::uint64_t bytes, MemoryPool& pool, std::shared_ptr<std::byte> memory)
+        : bytes_(bytes), missing_(bytes), pool_(pool), memory_(std::move(memory)) {}
     IncomingMessage(const IncomingMessage&) = delete;
     IncomingMessage& operator=(const IncomingMessage&) = delete;
 
@@ -53,15 +50,15 @@ public:
     /// The checksum of bytes that lie in a segment, in which the message begins at `begin`. They
     /// are copied meanwhile where the message has memory. Throws peer_failed where they lie
     /// elsewhere than those before.
-    std::uint32_t taken_from(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
-                             std::uint64_t offset, std::uint64_t count);
+    std::uint32_t taken_from(SegmentView segment, std::uint64_t begin, std::uint64_t offset,
+                             std::uint64_t count);
 
 private:
     const std::uint64_t bytes_;
     std::uint64_t missing_;
-    MemoryPool* pool_ = nullptr;
+    MemoryPool& pool_;
     std::shared_ptr<std::byte> memory_;
-    std::shared_ptr<const SegmentView> segment_;
+    SegmentView segment_;
     std::uint64_t begin_ = 0;                           ///< in the segment
     std::array<std::uint64_t, max_pathways> passed_{};  ///< bytes of each connection's share
 };
@@ -92,12 +89,17 @@ public:
     std::int64_t elem_bytes() const { return sent_.elem_bytes; }
     /// Of the receiving processes.
     const Layout& wanted() const { return wanted_; }
-    /// Bytes of the message from each sending process.
-    const std::map<int, std::uint64_t>& sizes() const { return sizes_; }
+    /// What comes of it from a sending process.
+    struct Part {
+        std::uint64_t bytes = 0;
+        AddressRelation relation{};  ///< from the message to the memory of this process
+        /// Where the message lies in new memory, if it needs no unpacking: it comes there.
+        std::optional<std::size_t> place{};
+    };
+    /// By the sending process.
+    const std::map<int, Part>& parts() const { return parts_; }
     /// Bytes of the memory that it comes in, where that is new in each step; else 0.
     std::size_t new_bytes() const;
-    /// Where a message lies in it that needs no unpacking: it comes there.
-    std::optional<std::size_t> place_of(int producer) const;
     /// Puts messages where their elements belong, but those that came there. Throws as
     /// AddressRelation::bind_scatter.
     void unpack(const ArrayMessages& messages, const DestinationMemory& destination);
@@ -113,23 +115,12 @@ private:
     Layout wanted_;
     int rank_;
     MotionPlan plan_;
-    std::map<int, std::uint64_t> sizes_;
+    std::map<int, Part> parts_;
     std::optional<MemoryLayout> memory_;  ///< that the relations are for
-    std::vector<std::pair<int, AddressRelation>> relations_;
     std::optional<MemoryLayout> new_memory_;
-    std::map<int, std::size_t> places_;  ///< in the new memory, by sending process
 };
 
-/// Knows to which messages chunks belong.
-class MessageFinder {
-public:
-    virtual ~MessageFinder() = default;
-    /// The message that a chunk belongs to. Null: it is not known yet whether there is such a
-    /// message. Throws peer_failed where there is none.
-    virtual std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk) = 0;
-    /// One is whole.
-    virtual void finished(std::uint64_t place) = 0;
-};
+class IncomingSteps;
 
 /// Of all connections of a consumer; read by anybody.
 struct ReceptionCounters {
@@ -138,29 +129,21 @@ struct ReceptionCounters {
 };
 
 /// One connection to one sending process. Nothing here waits.
-class DataReceiver {
+class DataReceiver : public Link {
 public:
     DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                  int pathways, ReceptionCounters& counters);
-    DataReceiver(const DataReceiver&) = delete;
-    DataReceiver& operator=(const DataReceiver&) = delete;
 
-    int socket() const { return connection_->socket(); }
-    Unsent& unsent() { return unsent_; }
-    /// Ends the connection, whoever else has it.
-    void end() const { connection_->end(); }
     bool has_ended() const { return has_ended_; }
-    /// What comes next belongs to an array of which nothing is known yet: `resume` goes on.
+    /// What comes next belongs to an array of which nothing was known yet: `receive` looks again.
     bool is_paused() const { return is_paused_; }
 
     /// Says that all steps before one place are taken, those before another may be sent. Or, of
     /// these, the last alone, besides those that were granted so before.
     void grant(std::uint64_t taken, std::uint64_t may, bool alone);
-    /// Takes in what has come, a bounded part of it. Throws peer_failed, io (a chunk arrived
-    /// damaged, or is not of this protocol), no_memory.
-    void receive(MessageFinder& finder);
-    /// Tries again to find the message of what comes next. Throws as receive.
-    void resume(MessageFinder& finder);
+    /// Takes in what has come, a bounded part of it, for these steps. Throws peer_failed, io (a
+    /// chunk arrived damaged, or is not of this protocol), no_memory.
+    void receive(IncomingSteps& steps);
 
 private:
     struct Coming {
@@ -168,15 +151,11 @@ private:
         ChunkHeader header;
     };
 
-    template <class Work>
-    void naming_producer(const Work& work);
-    bool receive_once(MessageFinder& finder);
-    void begin(MessageFinder& finder);
-    std::shared_ptr<const SegmentView> segment(std::uint64_t number);
-    void check(MessageFinder& finder, std::uint32_t checksum);
+    bool receive_once(IncomingSteps& steps);
+    void begin(IncomingSteps& steps);
+    SegmentView segment(std::uint64_t number);
+    void check(IncomingSteps& steps, std::uint32_t checksum);
 
-    const std::shared_ptr<const Connection> connection_;
-    Unsent unsent_;
     const int producer_, pathway_, pathways_;
     ReceptionCounters& counters_;
     std::array<std::byte, sizeof(ChunkHeader)> header_{};
@@ -184,7 +163,7 @@ private:
     std::span<std::byte> body_;     ///< that is missing
     std::optional<Coming> coming_;
     std::deque<Descriptor> files_;  ///< handed over, and of no segment yet
-    std::map<std::uint64_t, std::shared_ptr<const SegmentView>> segments_;
+    std::map<std::uint64_t, SegmentView> segments_;
     bool has_ended_ = false, is_paused_ = false;
 };
 

@@ -3,7 +3,6 @@
 // All input is checked against what was requested and granted.
 #include "stream/receiver/incoming_steps.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -20,6 +19,18 @@ Error ended(int producer) {
     return make_error(ErrorCode::peer_failed, "sending process ", producer,
                       ": it closed the connection");
 }
+
+/// Of a step, to make it worth while to say with the next one that both were taken: what is said
+/// costs more than such a step.
+constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
+/// Of all of them, of one sending process: it uses their memory again, best while it is in its
+/// caches.
+constexpr std::uint64_t most_unsaid_together = 1 << 17;
+/// Of a stream that was granted twice as many at least, that sends on without hearing of these.
+constexpr std::uint64_t least_unsaid_steps = 2;
+/// Steps that are granted where nobody said how many; and where all wanted arrays are known and
+/// small: the sending program then waits less often for a step to be taken.
+constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 23;
 
 }  // namespace
 
@@ -45,16 +56,15 @@ void IncomingSteps::check_names() const {
 }
 
 void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
-    const auto add = [&waiting](int socket, bool reads, bool writes) {
-        const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
-        if (events != 0) waiting.push_back({socket, static_cast<short>(events), 0});
+    const auto add = [&waiting](const Link& link, bool reads) {
+        const int events = (reads ? POLLIN : 0) | (link.has_unsent() ? POLLOUT : 0);
+        if (events != 0) waiting.push_back({link.socket(), static_cast<short>(events), 0});
     };
     // Frames that were not heard yet are enough.
-    add(control_.socket(), !has_ended_ && frames_.empty(), !control_.unsent().is_empty());
+    add(control_, !has_ended_ && frames_.empty());
     for (const auto& [producer, links] : links_)
         for (const auto& link : links)
-            if (!link->has_ended())
-                add(link->socket(), !link->is_paused(), !link->unsent().is_empty());
+            if (!link->has_ended()) add(*link, !link->is_paused());
 }
 
 void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect) {
@@ -73,12 +83,12 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
         for (const auto& link : links) {
             if (link->has_ended()) continue;
             const short events = events_of(link->socket());
-            if ((events & POLLOUT) != 0) link->unsent().send_more();
+            if ((events & POLLOUT) != 0) link->send_more();
             if ((events & comes) != 0 && !link->is_paused()) link->receive(*this);
         }
     }
     const short events = events_of(control_.socket());
-    if ((events & POLLOUT) != 0) control_.unsent().send_more();
+    if ((events & POLLOUT) != 0) control_.send_more();
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
         for (Frame& said : control_.receive(max_frame_bytes)) {
             // What has failed is not begun any more.
@@ -86,18 +96,13 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
             if (!awaits_reason_) frames_.push_back(std::move(said));
         }
     }
-    hear_frames(may_connect);
-    announce_what_came();
-    deliver();
-}
-
-void IncomingSteps::hear_frames(bool may_connect) {
-    while (!frames_.empty() && !has_ended_) {
-        if (!may_connect && takes_connecting(frames_.front())) return;
+    while (!frames_.empty() && !has_ended_ && (may_connect || !takes_connecting(frames_.front()))) {
         Frame said = std::move(frames_.front());
         frames_.pop_front();
         hear(said);
     }
+    announce_what_came();
+    deliver();
 }
 
 /// Whether an array begins with what is said, perhaps.
@@ -105,7 +110,7 @@ bool IncomingSteps::takes_connecting(const Frame& said) const {
     return std::ranges::any_of(said.numbers, [this](std::uint32_t number) {
         const auto array = begun_.find(number);
         return array == begun_.end() ||
-               std::ranges::any_of(array->second->sizes(), [this](const auto& entry) {
+               std::ranges::any_of(array->second->parts(), [this](const auto& entry) {
                    return !links_.contains(entry.first);
                });
     });
@@ -126,7 +131,7 @@ void IncomingSteps::hear(Frame& said) {
             return hear_of_step(said);
         case Frame::Type::end:
             dropped_ = static_cast<std::uint64_t>(said.dropped);
-            announce_all_before(static_cast<std::uint64_t>(said.steps));
+            announce_what_came(static_cast<std::uint64_t>(said.steps));
             has_ended_ = was_told_ = true;
             return;
         case Frame::Type::failed:
@@ -167,28 +172,17 @@ void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
     if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
 }
 
-/// Has its sending processes send. With its first step: before, not all of them need know of this
-/// consumer.
-void IncomingSteps::connect(const IncomingArray& array) {
-    for (const auto& [producer, bytes] : array.sizes()) {
-        if (links_.contains(producer)) continue;
-        Links links = dial_(producer);
-        for (const auto& link : links) grant_to(*link);
-        links_.emplace(producer, std::move(links));
-    }
-}
-
 /// What came of arrays that were not known may make sense now.
 void IncomingSteps::resume_paused() {
     for (const auto& [producer, links] : links_)
         for (const auto& link : links)
-            if (link->is_paused()) link->resume(*this);
+            if (link->is_paused()) link->receive(*this);
 }
 
 void IncomingSteps::hear_of_step(Frame& said) {
     dropped_ = static_cast<std::uint64_t>(said.dropped);
     const auto place = static_cast<std::uint64_t>(said.place);
-    announce_all_before(place);
+    announce_what_came(place);
     std::set<std::uint32_t> different;
     bool has_begun = false;
     for (const std::uint32_t number : said.numbers) {
@@ -202,7 +196,14 @@ void IncomingSteps::hear_of_step(Frame& said) {
             begin(number, *wanted);
             has_begun = true;
         }
-        connect(*begun_.at(number));
+        // Its sending processes send with its first step: before, not all of them need know of this
+        // consumer.
+        for (const auto& [producer, part] : begun_.at(number)->parts()) {
+            if (links_.contains(producer)) continue;
+            Links links = dial_(producer);
+            for (const auto& link : links) grant_to(*link);
+            links_.emplace(producer, std::move(links));
+        }
         arrays_announced_.insert(number);
     }
     announce(place, said.number, std::move(said.numbers));
@@ -216,10 +217,11 @@ bool IncomingSteps::is_told_by_messages() const {
            arrays_announced_.size() == wanted_.size();
 }
 
-/// Takes the steps for announced whose messages say that they are whole, or that are before
-/// `places_`.
-void IncomingSteps::announce_what_came() {
+/// Takes the steps for announced whose messages say that they are whole, or that are before a
+/// place: what is announced comes behind these.
+void IncomingSteps::announce_what_came(std::uint64_t before) {
     if (!is_told_by_messages()) return;
+    places_ = std::max(places_, before);
     const auto is_whole = [this] {
         const auto found = coming_.find(next_);
         return next_ < places_ || (found != coming_.end() && found->second.number != no_number);
@@ -243,24 +245,17 @@ void IncomingSteps::announce(std::uint64_t place, std::int64_t number,
     Coming& step = coming_[place];
     step.stage = Stage::announced;
     if (number != no_number) step.number = number;
-    for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->sizes().size();
+    for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->parts().size();
     step.announced = std::move(arrays);
     if (!habits_.goes_ahead) grant();
 }
 
-/// What is announced comes behind the steps before it whose messages are still to come.
-void IncomingSteps::announce_all_before(std::uint64_t place) {
-    if (is_told_by_messages()) places_ = std::max(places_, place);
-    announce_what_came();
-}
-
-IncomingSteps::ComingSteps::iterator IncomingSteps::first_announced() {
-    return std::ranges::find_if(
-        coming_, [](const auto& entry) { return entry.second.stage == Stage::announced; });
-}
-
 /// Hands over the steps that are complete.
 void IncomingSteps::deliver() {
+    const auto first_announced = [this] {
+        return std::ranges::find_if(
+            coming_, [](const auto& entry) { return entry.second.stage == Stage::announced; });
+    };
     for (auto at = first_announced(); at != coming_.end(); at = first_announced()) {
         auto& [place, step] = *at;
         if (step.finished < step.messages) {
@@ -280,7 +275,7 @@ void IncomingSteps::deliver() {
         bool is_as_announced = true;
         for (const std::uint32_t number : step.announced) {
             ArrayMessages& come = step.arrays[number];
-            is_as_announced &= come.by_producer.size() == begun_.at(number)->sizes().size();
+            is_as_announced &= come.by_producer.size() == begun_.at(number)->parts().size();
             arrived.arrays.emplace_back(begun_.at(number).get(), std::move(come));
         }
         if (!is_as_announced || step.arrays.size() != step.announced.size())
@@ -297,7 +292,7 @@ std::optional<int> IncomingSteps::cut_by(Coming& step) const {
     for (const auto& [producer, links] : links_) {
         if (!has_ended(links)) continue;
         for (const std::uint32_t number : step.announced) {
-            if (!begun_.at(number)->sizes().contains(producer)) continue;
+            if (!begun_.at(number)->parts().contains(producer)) continue;
             const auto& messages = step.arrays[number].by_producer;
             const auto message = messages.find(producer);
             if (message == messages.end() || !message->second->is_whole()) return producer;
@@ -340,17 +335,6 @@ std::shared_ptr<std::byte> IncomingSteps::unpack_new(
     return messages.new_memory;
 }
 
-/// A message that comes at once where it belongs, if it can.
-std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& array,
-                                                           ArrayMessages& come, int producer,
-                                                           std::uint64_t bytes) {
-    const std::optional<std::size_t> place = array.place_of(producer);
-    if (!place) return std::make_shared<IncomingMessage>(bytes, *message_pool_);
-    if (come.new_memory == nullptr) come.new_memory = array_pool_->take_bytes(array.new_bytes());
-    return std::make_shared<IncomingMessage>(
-        bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
-}
-
 std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHeader& chunk) {
     const auto [array, place] = std::pair(chunk.array, chunk.place);
     const auto begun = begun_.find(array);
@@ -372,32 +356,24 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
     ArrayMessages& come = coming.arrays[array];
     std::shared_ptr<IncomingMessage>& message = come.by_producer[producer];
     if (message == nullptr) {
-        const auto& sizes = begun->second->sizes();
-        const auto size = sizes.find(producer);
-        if (size == sizes.end())
+        const auto& parts = begun->second->parts();
+        const auto part = parts.find(producer);
+        if (part == parts.end())
             throw make_error(ErrorCode::peer_failed, "it sent array ", array,
                              ", of which it holds nothing for this process");
-        message = message_of(*begun->second, come, producer, size->second);
+        // It comes at once where it belongs, if it can.
+        const auto& [bytes, relation, offset] = part->second;
+        std::shared_ptr<std::byte> memory;
+        if (offset) {
+            if (come.new_memory == nullptr)
+                come.new_memory = array_pool_->take_bytes(begun->second->new_bytes());
+            memory = {come.new_memory, come.new_memory.get() + *offset};
+        }
+        message = std::make_shared<IncomingMessage>(bytes, *message_pool_, std::move(memory));
     }
     if (coming.number == no_number) coming.number = chunk.number;
     return message;
 }
-
-namespace {
-
-/// Of a step, to make it worth while to say with the next one that both were taken: what is said
-/// costs more than such a step.
-constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
-/// Of all of them, of one sending process: it uses their memory again, best while it is in its
-/// caches.
-constexpr std::uint64_t most_unsaid_together = 1 << 17;
-/// Of a stream that was granted twice as many at least, that sends on without hearing of these.
-constexpr std::uint64_t least_unsaid_steps = 2;
-/// Steps that are granted where nobody said how many; and where all wanted arrays are known and
-/// small: the sending program then waits less often for a step to be taken.
-constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 23;
-
-}  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
     takes_all_ = wanted.empty();
@@ -419,8 +395,8 @@ void IncomingSteps::look_further_ahead() {
     suits_arrays_ = false;
     std::uint64_t step_bytes = 1;
     for (const auto& [number, array] : begun_)
-        for (const auto& [producer, bytes] : array->sizes())
-            step_bytes += std::min(bytes, most_bytes_ahead);
+        for (const auto& [producer, part] : array->parts())
+            step_bytes += std::min(part.bytes, most_bytes_ahead);
     const std::uint64_t steps = std::min(most_ahead, most_bytes_ahead / step_bytes);
     if (steps <= ahead_) return;
     say_credit(steps - std::exchange(ahead_, steps));
@@ -429,18 +405,17 @@ void IncomingSteps::look_further_ahead() {
 
 void IncomingSteps::taken(const ArrivedStep& step) {
     std::uint64_t bytes = 0;
-    std::map<int, std::uint64_t> of_producer;
-    for (const auto& [array, messages] : step.arrays)
+    for (const auto& [array, messages] : step.arrays) {
+        std::uint64_t most_of_one = 0;
         for (const auto& [producer, message] : messages.by_producer) {
             bytes += message->size();
-            of_producer[producer] += message->size();
+            most_of_one = std::max(most_of_one, message->size());
         }
-    std::uint64_t most_of_one = 0;
-    for (const auto& [producer, count] : of_producer) most_of_one = std::max(most_of_one, count);
+        unsaid_bytes_ += most_of_one;
+    }
     coming_.erase(step.place);
     taken_ = step.place + 1;
     ++unsaid_;
-    unsaid_bytes_ += most_of_one;
     if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();
 }
 

@@ -42,7 +42,7 @@ struct StreamHabits {
     bool tells_by_messages = false;
 };
 
-class IncomingSteps final : public MessageFinder {
+class IncomingSteps {
 public:
     using Links = std::vector<std::unique_ptr<DataReceiver>>;
     /// Connects to a sending process, by one or several connections.
@@ -108,8 +108,11 @@ public:
     bool arrays_are_known() const { return arrays_are_known_ || has_ended_; }
     std::uint64_t dropped() const { return dropped_; }
 
-    std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk) override;
-    void finished(std::uint64_t place) override { ++coming_[place].finished; }
+    /// The message that a chunk belongs to. Null: it is not known yet whether there is such a
+    /// message. Throws peer_failed where there is none.
+    std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk);
+    /// One is whole.
+    void finished(std::uint64_t place) { ++coming_[place].finished; }
 
 private:
     /// Of a step that has not been taken: it is known from messages alone, or announced, or all of
@@ -123,31 +126,24 @@ private:
         std::size_t messages = 0;  ///< of all sending processes and announced arrays
         std::size_t finished = 0;  ///< messages
     };
-    using ComingSteps = std::map<std::uint64_t, Coming>;  ///< by place
 
     /// Arrays that the program has given back are kept for the next steps, of a size so many.
     static constexpr std::size_t most_unused_arrays = 4;
 
-    void hear_frames(bool may_connect);
     bool takes_connecting(const Frame& said) const;
     void hear(Frame& said);
     void want_whole(const SentArray& known);
     void learn(SentArray known);
     void begin(std::uint32_t number, const WantedArray& wanted);
-    void connect(const IncomingArray& array);
     void look_further_ahead();
     void say_credit(std::uint64_t steps) const;
     void resume_paused();
     void hear_of_step(Frame& said);
     bool is_told_by_messages() const;
-    void announce_what_came();
-    void announce_all_before(std::uint64_t place);
+    void announce_what_came(std::uint64_t before = 0);
     void announce(std::uint64_t place, std::int64_t number, std::vector<std::uint32_t> arrays);
-    ComingSteps::iterator first_announced();
     void deliver();
     std::optional<int> cut_by(Coming& step) const;
-    std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array, ArrayMessages& come,
-                                                int producer, std::uint64_t bytes);
     void grant();
     void grant_to(DataReceiver& link) const;
     const WantedArray* wanted_of(const std::string& name) const;
@@ -168,7 +164,7 @@ private:
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
     std::map<int, Links> links_;                                     ///< by sending process
     std::uint64_t taken_ = 0;
-    ComingSteps coming_;
+    std::map<std::uint64_t, Coming> coming_;  ///< by place
     std::set<std::uint32_t> arrays_announced_;
     std::uint64_t next_ = 0;    ///< place behind all that were announced
     std::uint64_t places_ = 0;  ///< of steps that come, as far as is known

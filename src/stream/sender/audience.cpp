@@ -33,7 +33,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         : audience(audience_),
           nprocs(nprocs_),
           progress(static_cast<std::size_t>(nprocs_)),
-          queue(audience.flow_.policy, audience.flow_.queue_steps, audience.flow_.queue_bytes) {}
+          queue(audience.flow_) {}
 
     /// Whether it is to be let in before the next step.
     bool is_ready() const { return stage == Stage::subscribed && !left; }
@@ -46,14 +46,13 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         }
         return least;
     }
-    /// Whether nothing is to be announced of a step with all arrays that it wants.
-    bool is_told_by_messages() const {
-        return hears_by_messages && announced.size() == wanted->size();
-    }
+    /// Whether nothing is to be announced of a step: it has all arrays that are wanted.
     bool is_told_by_messages(const Step& step) const {
-        return is_told_by_messages() && step.arrays.size() == wanted->size();
+        return hears_by_messages && announced.size() == wanted->size() &&
+               step.arrays.size() == wanted->size();
     }
-    bool takes(const SentArray& array) const { return takes_all || wanted->contains(array.name); }
+    bool takes_all() const { return wanted->empty(); }
+    bool takes(const SentArray& array) const { return takes_all() || wanted->contains(array.name); }
     /// Whether steps that begin are for it.
     bool gets_steps() const { return stage == Stage::active && !left; }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
@@ -85,8 +84,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     /// the others.
     bool take_on(const SentArray& array, std::int64_t sequence) {
         try {
-            if (!wanted->contains(array.name)) wanted->emplace(array.name, whole_of(array.layout));
-            const Layout& layout = wanted->at(array.name);
+            const Layout layout = layout_for(*wanted, array);
             plan_between(array.layout, layout);
             std::int64_t bytes = 0;
             for (std::int64_t rank = 0; rank < nprocs; ++rank)
@@ -127,7 +125,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
             subscribe(said);
             confirm_if_complete();
         } else if (said.type == Type::arrays && rank == 0) {
-            if (links.at(rank)->unsent().is_empty()) times_asked = 0;
+            if (!links.at(rank)->has_unsent()) times_asked = 0;
             if (++times_asked > max_times_asked)
                 throw make_error(ErrorCode::io, "arrays() was requested more than ",
                                  max_times_asked, " times without reading an answer");
@@ -152,21 +150,20 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         part_with(rank);
     }
     void subscribe(Frame& said) {
-        std::map<std::string, Layout> requested;
+        WantedLayouts requested;
         for (WantedArray& one : said.wanted) {
             if (one.layout.nprocs() != nprocs)
                 throw make_error(ErrorCode::io, "a requested layout has ", one.layout.nprocs(),
                                  " processes; the consumer has ", nprocs);
             requested.insert_or_assign(std::move(one.name), std::move(one.layout));
         }
-        takes_all = requested.empty();
-        if (takes_all && nprocs != 1)
+        if (requested.empty() && nprocs != 1)
             throw Error(ErrorCode::invalid_argument,
                         "a consumer of several processes must request at least one array");
         wanted = std::move(requested);
         hears_by_messages =
-            said.tells_by_messages && audience.flow_.policy == Policy::block && !takes_all;
-        if (said.newest) queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
+            said.tells_by_messages && audience.flow_.policy == Policy::block && !takes_all();
+        if (said.newest) queue = StepQueue({Policy::drop_oldest, 1, audience.flow_.queue_bytes});
     }
     /// Tells the first process that the stream knows what the consumer wants and has a credit of
     /// each of its processes.
@@ -193,15 +190,17 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     void release_taken() {
         const std::int64_t least = std::ranges::min_element(progress, {}, &Progress::taken)->taken;
         const auto& travelling = queue.travelling();
+        std::int64_t end = 0;
         while (!travelling.empty() && travelling.begin()->first < least) {
-            const std::int64_t place = travelling.begin()->first;
-            queue.taken(place);
-            took = Clock::now();
-            // A consumer that says this here alone, and not to those that keep the step, has it no
-            // longer.
-            audience.news_.taken[key] = place + 1;
-            audience.changed_.notify_all();  // another stream may have the place
+            end = travelling.begin()->first + 1;
+            queue.taken(end - 1);
         }
+        if (end == 0) return;
+        took = Clock::now();
+        // A consumer that says this here alone, and not to those that keep the steps, has them no
+        // longer.
+        audience.news_.taken.emplace_back(key, end);
+        audience.changed_.notify_all();  // another stream may have the place
     }
     /// Nothing more comes of the step that was sent last.
     void finish_step() {
@@ -284,7 +283,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     const Clock::time_point came = Clock::now();
     /// By rank, of the processes that have not left; none: it is forgotten.
     std::map<std::int64_t, LinkPtr> links;
-    std::optional<std::map<std::string, Layout>> wanted;
+    std::optional<WantedLayouts> wanted;
     /// How far a process is.
     struct Progress {
         std::int64_t granted = 0;  ///< steps that it has memory for beyond those that it has taken
@@ -297,7 +296,6 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     std::map<int, std::int64_t> step_bytes;  ///< by array
     std::set<int> told;                      ///< arrays that it knows of
     int times_asked = 0;
-    bool takes_all = false;          ///< each array is wanted, whole, as a step of its own
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
     /// It is subscribed once it has requested arrays, and all its processes have granted credits:
     /// it was told so, so that the next step that begins is for it. From that step on it is active.
@@ -405,11 +403,8 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
     Decision decision = std::exchange(news_, {});
     decision.turn = places_->turn_of(*this);
     decision.ended = places_->take_ended();
-    decision.is_told_by_messages = decision.joined.empty();
-    for (const ConsumerPtr& consumer : chosen) {
-        decision.is_told_by_messages &= consumer->is_told_by_messages();
+    for (const ConsumerPtr& consumer : chosen)
         decision.to.emplace_back(consumer->key, consumer->queue.place_of(sequence));
-    }
     return decision;
 }
 
@@ -441,7 +436,7 @@ Decision Audience::taken_back() {
     tell_again(news_.joined, decided_.joined);
     tell_again(news_.gone, decided_.gone);
     tell_again(news_.dropped, decided_.dropped);
-    news_.taken.merge(decided_.taken);  // what was said later counts
+    tell_again(news_.taken, decided_.taken);
     places_->tell_again(decided_.ended);
     return std::exchange(decided_, {});
 }
@@ -484,8 +479,7 @@ void Audience::admit(std::int64_t sequence) {
         consumer->stage = Consumer::Stage::active;
         consumer->first_sequence = sequence;
         ++counts_.consumers_came;
-        news_.joined.push_back(
-            {consumer->key, consumer->nprocs, *consumer->wanted, consumer->takes_all});
+        news_.joined.push_back({consumer->key, consumer->nprocs, *consumer->wanted});
     }
 }
 
@@ -498,7 +492,7 @@ void Audience::sent(std::int64_t sequence) {
         const Step& newest = consumer->queue.waiting().back();
         // Each of its arrays is one that the consumer wants, and none is there twice.
         if (newest.sequence == sequence && (newest.arrays.size() == consumer->wanted->size() ||
-                                            consumer->takes_all || places_->ends_each_array()))
+                                            consumer->takes_all() || places_->ends_each_array()))
             consumer->queue.complete();
         consumer->pump();
     }
@@ -559,33 +553,24 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Frame& 
         const std::lock_guard lock(lock_);
         links_.insert(link);
     }
-    /// Sends what is left, and takes the link out.
-    struct Finish {
-        ~Finish() {
-            link->finish();
-            const std::lock_guard lock(audience.lock_);
-            audience.links_.erase(link);
-        }
-        Audience& audience;
-        const LinkPtr& link;
-    };
-    const Finish finish{*this, link};
-    const auto [consumer, rank] = join(said, link);
-    listen(*link, consumer, rank);
-}
-
-void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank) {
-    const auto lose = [&](ErrorCode code, const char* why) {
+    // At the end, what is left is sent.
+    const std::shared_ptr<void> finish(nullptr, [&](void*) {
+        link->finish();
         const std::lock_guard lock(lock_);
-        if (!has_ended_ && consumer->links.contains(rank))
-            consumer->leave(make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code,
-                                       "process ", rank, " of the consumer: ", why));
+        links_.erase(link);
+    });
+    const auto [consumer, rank] = join(said, link);
+    const auto lose = [&, process = rank, &who = consumer](ErrorCode code, const char* why) {
+        const std::lock_guard lock(lock_);
+        if (!has_ended_ && who->links.contains(process))
+            who->leave(make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code, "process ",
+                                  process, " of the consumer: ", why));
     };
     try {
         while (true) {
-            for (Frame& said : link.wait()) {
+            for (Frame& heard : link->wait()) {
                 const std::lock_guard lock(lock_);
-                if (!consumer->hear(rank, said)) return;
+                if (!consumer->hear(rank, heard)) return;
             }
         }
     } catch (const Error& error) {
@@ -609,9 +594,6 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
     if (said.key.empty() && rank == 0) {
         make_place();
         consumer = consumers_.emplace_back(std::make_shared<Consumer>(*this, said.nprocs));
-        Frame welcome = welcome_;
-        welcome.key = consumer->key;
-        link->say(std::move(welcome));
     } else {
         consumer = find(said.key);
         if (consumer == nullptr || consumer->left)
@@ -622,7 +604,9 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
     }
     if (!consumer->links.emplace(rank, link).second)
         throw make_error(ErrorCode::io, "process ", rank, " of the consumer is already connected");
-    if (rank > 0) link->say({.type = Frame::Type::joined});
+    Frame welcome = welcome_;
+    welcome.key = consumer->key;
+    link->say(std::move(welcome));
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
         link->say({.type = Frame::Type::array, .array = arrays_[static_cast<std::size_t>(number)]});

@@ -29,29 +29,28 @@
 
 namespace datamover::stream {
 
-/// How a stream bounds what waits for a consumer.
-struct Flow {
-    Policy policy = Policy::block;
-    std::int64_t queue_steps = 2;
-    std::int64_t queue_bytes = 1 << 30;
-};
+/// The layouts that a consumer wants, by an array's name; if there are none, it wants each array,
+/// whole, as a step of its own.
+using WantedLayouts = std::map<std::string, Layout>;
+
+/// The layout in which an array is sent that is wanted.
+inline Layout layout_for(const WantedLayouts& wanted, const SentArray& array) {
+    return wanted.empty() ? whole_of(array.layout) : wanted.at(array.name);
+}
 
 /// What all sending processes have to know before they pack an array.
 struct Decision {
     struct Newcomer {
         std::string key;
         std::int64_t nprocs = 0;
-        std::map<std::string, Layout> wanted;  ///< by an array's name
-        bool takes_all = false;                ///< each array, whole
+        WantedLayouts wanted;
     };
     using Place = std::pair<std::string, std::int64_t>;  ///< of a consumer's key
     std::vector<Newcomer> joined;
     std::vector<std::string> gone;
     std::vector<Place> dropped;
-    std::map<std::string, std::int64_t> taken;  ///< by key: all steps before this place
+    std::vector<Place> taken;  ///< all steps before it; of several of a consumer, the last counts
     std::vector<Place> to;
-    /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
-    bool is_told_by_messages = false;
     std::int64_t turn = -1;   ///< of the stream's place among those of its manager
     std::vector<Turn> ended;  ///< of its manager's streams
 };
@@ -64,8 +63,6 @@ public:
     Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places,
              const std::string& name = "");
     ~Audience() override;
-    Audience(const Audience&) = delete;
-    Audience& operator=(const Audience&) = delete;
 
     // What the sending program calls.
 
@@ -142,8 +139,6 @@ private:
     std::pair<ConsumerPtr, std::int64_t> join(const Frame& said, const LinkPtr& link);
     void make_place();
     ConsumerPtr find(const std::string& key) const;  ///< null: it has gone
-
-    void listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank);
 
     const Flow flow_;
     std::int64_t least_;

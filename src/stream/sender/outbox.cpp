@@ -5,20 +5,16 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <iterator>
 #include <limits>
-#include <new>
 #include <tuple>
 
 #include "geometry/make_error.hpp"
 #include "plan/part_chunks.hpp"
-#include "stream/wire/crc32c.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -26,102 +22,6 @@ namespace {
 /// Where so much is kept, it is looked what of it was taken: with more, messages leave the
 /// processor's caches before their memory is used again.
 constexpr std::uint64_t hearing_bytes = 1 << 18;
-
-}  // namespace
-
-MemoryPtr Box::memory(std::size_t bytes) {
-    if (bytes_kept() >= hearing_bytes) tell(News::hears);
-    return pool_->take(bytes);
-}
-
-void Box::put(std::uint64_t place, std::uint32_t array, MemoryPtr message, std::int64_t number) {
-    const std::lock_guard telling(telling_);
-    {
-        const std::lock_guard lock(lock_);
-        if (has_ended_) return;
-        kept_bytes_ += message->bytes().size();
-        kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
-    }
-    for (const auto& [pathway, reader] : readers_) reader->tell(News::message);
-}
-
-void Box::tell(News news) {
-    const std::lock_guard telling(telling_);
-    for (const auto& [pathway, reader] : readers_) reader->tell(news);
-}
-
-void Box::forget(std::uint64_t begin, std::uint64_t end) {
-    decltype(kept_) forgotten;  // goes back to its pool without the lock
-    const std::lock_guard lock(lock_);
-    for (auto at = kept_.begin(); at != kept_.end();) {
-        const auto entry = at++;
-        if (entry->second.place < begin || entry->second.place >= end) continue;
-        kept_bytes_ -= entry->second.message->bytes().size();
-        forgotten.insert(kept_.extract(entry));
-    }
-}
-
-Box::Next Box::next(std::uint64_t number, std::uint64_t may,
-                    const std::optional<std::set<std::uint64_t>>& alone) {
-    const std::lock_guard lock(lock_);
-    for (auto at = kept_.lower_bound(number); at != kept_.end(); ++at) {
-        const KeptMessage& kept = at->second;
-        if (kept.place >= may) return {at->first, std::nullopt, true};
-        if (!alone || alone->contains(kept.place)) return {at->first, kept};
-    }
-    return {std::max(number, count_), std::nullopt};
-}
-
-void Box::add(DataSender* reader, int pathway, bool is_local) {
-    const std::lock_guard telling(telling_);
-    const std::lock_guard lock(lock_);
-    if (!readers_.emplace(pathway, reader).second)
-        throw make_error(ErrorCode::io, "pathway ", pathway,
-                         " of the process is connected already");
-    if (is_local) pool_->share();
-    if (has_ended_) reader->end();
-}
-
-void Box::remove(DataSender* reader) {
-    const std::lock_guard telling(telling_);
-    const std::lock_guard lock(lock_);
-    std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
-    if (!readers_.empty()) return;
-    has_ended_ = true;
-    kept_.clear();
-    kept_bytes_ = 0;
-    pool_->end();
-}
-
-void Box::end_all() {
-    const std::lock_guard lock(lock_);
-    has_ended_ = true;
-    for (const auto& [pathway, reader] : readers_) reader->end();
-}
-
-std::uint64_t Box::bytes_kept() {
-    const std::lock_guard lock(lock_);
-    return kept_bytes_;
-}
-
-void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
-    file_.reset();
-    sealed_ = sealed(header);
-    header_ = bytes_of_header(sealed_);
-    body_ = body;
-    if (file >= 0) file_.emplace(file);
-}
-
-bool ChunkOnItsWay::send_more(const Connection& connection) {
-    const std::size_t count = connection.send_now(header_, body_, file_ ? file_->get() : -1);
-    if (count != 0) file_.reset();
-    const std::size_t of_header = std::min(count, header_.size());
-    header_ = header_.subspan(of_header);
-    body_ = body_.subspan(count - of_header);
-    return count != 0;
-}
-
-namespace {
 
 /// A consumer that takes none of a message for so long has failed.
 constexpr std::chrono::minutes stalled_time{10};
@@ -143,16 +43,85 @@ constexpr std::uint64_t very_long_bytes = 2 << 20;
 /// Where several processes send, a receiving one reads what others sent meanwhile: a message that
 /// the system does not take whole has its sender sleep, and woken, as often as the receiver.
 constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
-/// Steps that a receiving process may have granted one by one and not taken.
-constexpr std::size_t max_granted = 1 << 12;
 /// What is read of grants at once.
 constexpr std::size_t read_bytes = 1 << 12;
 
-Error broken(const char* what) {
-    return make_error(ErrorCode::peer_failed, what, ": ", std::strerror(errno));
-}
+/// A message has at most about so many pieces.
+constexpr std::int64_t most_pieces = 1 << 10;
 
 }  // namespace
+
+MemoryPtr Box::memory(std::size_t bytes) {
+    if (bytes_kept() >= hearing_bytes) tell(News::hears);
+    return pool_->take(bytes);
+}
+
+void Box::put(std::uint64_t place, std::uint32_t array, MemoryPtr message, std::int64_t number) {
+    const std::lock_guard telling(telling_);
+    {
+        const std::lock_guard lock(lock_);
+        if (has_ended_) return;
+        kept_bytes_ += message->bytes().size();
+        kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
+    }
+    for (const auto& [pathway, reader] : readers_) reader->tell(News::packs);
+}
+
+void Box::tell(News news) {
+    const std::lock_guard telling(telling_);
+    for (const auto& [pathway, reader] : readers_) reader->tell(news);
+}
+
+void Box::forget(std::uint64_t begin, std::uint64_t end) {
+    decltype(kept_) forgotten;  // goes back to its pool without the lock
+    const std::lock_guard lock(lock_);
+    for (auto at = kept_.begin(); at != kept_.end();) {
+        const auto entry = at++;
+        if (entry->second.place < begin || entry->second.place >= end) continue;
+        kept_bytes_ -= entry->second.message->bytes().size();
+        forgotten.insert(kept_.extract(entry));
+    }
+}
+
+Box::Next Box::next(std::uint64_t number, std::uint64_t may) {
+    const std::lock_guard lock(lock_);
+    const auto found = kept_.lower_bound(number);
+    if (found == kept_.end()) return {std::max(number, count_), std::nullopt};
+    if (found->second.place >= may) return {found->first, std::nullopt, true};
+    return {found->first, found->second};
+}
+
+void Box::add(DataSender* reader, int pathway, bool is_local) {
+    const std::lock_guard telling(telling_);
+    const std::lock_guard lock(lock_);
+    if (!readers_.emplace(pathway, reader).second)
+        throw make_error(ErrorCode::io, "pathway ", pathway,
+                         " of the process is connected already");
+    if (is_local) pool_->share();
+    if (has_ended_) reader->end();
+}
+
+void Box::remove(DataSender* reader) {
+    const std::lock_guard telling(telling_);
+    const std::lock_guard lock(lock_);
+    std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
+    if (!readers_.empty()) return;
+    has_ended_ = true;
+    pool_->end();  // before messages go back to it: a receiving process may still read them
+    kept_.clear();
+    kept_bytes_ = 0;
+}
+
+void Box::end_all() {
+    const std::lock_guard lock(lock_);
+    has_ended_ = true;
+    for (const auto& [pathway, reader] : readers_) reader->end();
+}
+
+std::uint64_t Box::bytes_kept() {
+    const std::lock_guard lock(lock_);
+    return kept_bytes_;
+}
 
 DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                        SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent,
@@ -189,46 +158,27 @@ void DataSender::sends_more() {
     std::unique_lock lock = entered();
     if (!lock) return wake_.set();  // its thread may not have seen the message
     program_left_ = Clock::now();
-    if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
-    try {
-        const std::uint64_t before = said_taken_;
-        send_what_goes(most_at_once_);
-        if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once_);
-        if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake_.set();
-        tell_taken(std::move(lock), before);
-    } catch (...) {
-        end();
-    }
+    if (sending_ && !is_sent()) return;  // its thread goes on with that, then looks
+    send_what_goes(most_at_once_);
+    if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once_);
+    if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake_.set();
+    tell_taken(std::move(lock));
 }
 
 void DataSender::tell(News news) {
-    switch (news) {
-        case News::hears:
-            return hears();
-        case News::leaves: {
-            program_left_ = long_ago;
-            const std::unique_lock lock(lock_, std::try_to_lock);
-            if (!lock || rests_) wake_.set();  // its thread may not have seen it
-            return;
-        }
-        case News::frees: {
-            // What was taken may not have been let go of yet by the thread that has sent it.
-            const std::lock_guard lock(lock_);
-            return;
-        }
-        case News::more_packed:
-            if (!stays_here_) return;
-            [[fallthrough]];
-        default:
-            sends_more();
-    }
-}
-
-void DataSender::hears() {
-    std::unique_lock lock(lock_, std::try_to_lock);
-    if (!lock || !rests_) return;
     try {
-        hear(std::move(lock));
+        if (news == News::packs) return sends_more();
+        if (news == News::leaves) program_left_ = long_ago;
+        std::unique_lock lock(lock_, std::defer_lock);
+        // What was taken may not have been let go of yet by the thread that has sent it.
+        if (news == News::frees) return lock.lock();
+        const bool is_here = lock.try_lock();
+        if (news == News::hears && is_here && rests_) {
+            hear_grants();
+            tell_taken(std::move(lock));
+        }
+        if (news == News::leaves && (!is_here || rests_))
+            wake_.set();  // its thread may not have seen it
     } catch (...) {
         end();
     }
@@ -241,52 +191,43 @@ void DataSender::end() {
 }
 
 void DataSender::serve() {
+    const std::chrono::milliseconds patience{patience_milliseconds};
     while (true) {
-        wait(send_more());
         std::unique_lock lock(lock_);
-        if (!rests_) hear(std::move(lock));
+        if (wrong_) throw *wrong_;
+        send_what_goes(std::numeric_limits<std::uint64_t>::max());
+        const bool awaits_room = sending_ && !waits_for_packing();
+        // To be woken for what a receiving process says takes more time than to send a short
+        // message.
+        rests_ = habits_.may_hear_later && !sending_ && !waits_ &&
+                 program_left_.load() > Clock::now() - patience;
+        const short events = awaits_room ? POLLIN | POLLOUT : POLLIN;
+        std::array<pollfd, 2> waiting{pollfd{wake_.file(), POLLIN, 0},
+                                      pollfd{connection_.socket(), events, 0}};
+        const std::size_t files = rests_ ? 1 : 2;
+        const std::chrono::milliseconds time = rests_        ? patience
+                                               : awaits_room ? stalled_time
+                                                             : std::chrono::milliseconds(-1);
+        lock.unlock();
+        const int found = ::poll(waiting.data(), files, static_cast<int>(time.count()));
+        if (found < 0 && errno != EINTR)
+            throw make_error(ErrorCode::peer_failed,
+                             "waiting for a connection failed: ", std::strerror(errno));
+        lock.lock();
+        if (awaits_room && sending_ && Clock::now() - taken_ > stalled_time)
+            throw Error(ErrorCode::timeout,
+                        "the other end of the connection accepted no data in time");
+        if (waiting[0].revents != 0) wake_.clear();
+        if (rests_) continue;
+        hear_grants();
+        tell_taken(std::move(lock));
     }
 }
 
-DataSender::Awaited DataSender::send_more() {
-    const std::lock_guard lock(lock_);
-    if (wrong_) throw *wrong_;
-    send_what_goes(std::numeric_limits<std::uint64_t>::max());
-    // To be woken for what a receiving process says takes more time than to send a short message.
-    const std::chrono::milliseconds patience{patience_milliseconds};
-    rests_ = habits_.may_hear_later && !sending_ && !waits_ &&
-             program_left_.load() > Clock::now() - patience;
-    if (sending_ && !waits_for_packing()) return Awaited::room;
-    return rests_ ? Awaited::program : Awaited::what_comes;
-}
-
-void DataSender::wait(Awaited awaited) {
-    const short events = awaited == Awaited::room ? POLLIN | POLLOUT : POLLIN;
-    std::array<pollfd, 2> waiting{pollfd{wake_.file(), POLLIN, 0},
-                                  pollfd{connection_.socket(), events, 0}};
-    const auto limit = std::chrono::milliseconds(stalled_time).count();
-    const int found =
-        awaited == Awaited::program
-            ? ::poll(waiting.data(), 1, patience_milliseconds)
-            : ::poll(waiting.data(), 2, awaited == Awaited::room ? static_cast<int>(limit) : -1);
-    if (found < 0 && errno != EINTR) throw broken("waiting for a connection failed");
-    if (found < 0) return;
-    const std::lock_guard lock(lock_);
-    if (awaited == Awaited::room && sending_ && Clock::now() - taken_ > stalled_time)
-        throw Error(ErrorCode::timeout, "the other end of the connection accepted no data in time");
-    if (waiting[0].revents != 0) wake_.clear();
-}
-
-void DataSender::hear(std::unique_lock<std::mutex> lock) {
-    const std::uint64_t before = said_taken_;
-    hear_grants();
-    tell_taken(std::move(lock), before);
-}
-
-/// Tells what has been said to be taken since all before a place was.
-void DataSender::tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before) {
-    if (said_taken_ == before || !taken_call_) return;
+/// Tells what has been said to be taken.
+void DataSender::tell_taken(std::unique_lock<std::mutex> lock) {
     const std::uint64_t taken = said_taken_;
+    if (std::exchange(told_taken_, taken) == taken || !taken_call_) return;
     lock.unlock();  // whoever is told has a lock of their own
     taken_call_(taken);
 }
@@ -313,17 +254,12 @@ bool DataSender::hear_grants() {
 void DataSender::obey(const Grant& grant) {
     if (grant.alone > 1)
         throw make_error(ErrorCode::io, "received a grant that is malformed: ", grant.alone);
-    may_ = std::max(may_, grant.may);
     said_taken_ = std::max(said_taken_, grant.taken);
-    if (grant.alone != 0) {
-        if (!alone_) alone_.emplace();
-        alone_->erase(alone_->begin(), alone_->lower_bound(grant.taken));
-        alone_->insert(grant.may - 1);
-        if (alone_->size() > max_granted)
-            throw make_error(ErrorCode::io, "more than ", max_granted,
-                             " steps were granted and not taken");
-    }
     box_.forget(0, grant.taken);
+    if (grant.may <= may_) return;
+    // Those between were dropped: this process has only not heard of it yet.
+    if (grant.alone != 0) box_.forget(may_, grant.may - 1);
+    may_ = grant.may;
 }
 
 /// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
@@ -332,8 +268,13 @@ void DataSender::send_what_goes(std::uint64_t most) {
     if (wrong_) return;
     while (sending_ || begin_next()) {
         if (sending_->end - sending_->at > most) return;
-        while (!chunk_.is_sent()) {
-            if (!chunk_.send_more(connection_)) return;
+        while (!is_sent()) {
+            const std::size_t count = connection_.send_now(header_, body_, file_.get());
+            if (count == 0) return;
+            const std::size_t of_header = std::min(count, header_.size());
+            header_ = header_.subspan(of_header);
+            body_ = body_.subspan(count - of_header);
+            file_ = Descriptor(-1);
             taken_ = Clock::now();
         }
         if (sending_->at == sending_->end)
@@ -344,13 +285,13 @@ void DataSender::send_what_goes(std::uint64_t most) {
 }
 
 bool DataSender::waits_for_packing() const {
-    return sending_ && chunk_.is_sent() && sending_->at < sending_->end &&
+    return sending_ && is_sent() && sending_->at < sending_->end &&
            sending_->at >= sending_->kept.message->packed();
 }
 
 /// False where there is nothing to send now.
 bool DataSender::begin_next() {
-    Box::Next next = box_.next(next_, may_, alone_);
+    Box::Next next = box_.next(next_, may_);
     next_ = next.number;
     waits_ = next.is_to_come;
     if (!next.kept) return false;
@@ -358,7 +299,7 @@ bool DataSender::begin_next() {
     const std::uint64_t bytes = next.kept->message->bytes().size();
     sending_.emplace(Sending{*std::move(next.kept)});
     std::tie(sending_->at, sending_->end) = share_of(bytes, pathway_, pathways_);
-    sending_->is_shared = connection_.is_local() && sending_->kept.message->segment() != nullptr;
+    sending_->is_shared = connection_.is_local() && sending_->kept.message->is_segment();
     sends_long_ = sending_->end - sending_->at > most_sent_at_once;
     taken_ = Clock::now();
     if (loops_back_) limit_kept(sending_->end - sending_->at);
@@ -391,61 +332,58 @@ bool DataSender::begin_chunk() {
                        .number = kept.number};
     if (sending_->is_shared) {
         header.magic = ChunkHeader::shared_magic;
-        const Segment& segment = *kept.message->segment();
-        header.segment = segment.number();
+        header.segment = kept.message->number();
         header.position = at;
-        chunk_.begin(header, {}, file_for(segment));
-    } else {
-        chunk_.begin(header, chunk);
+        // The segment is handed over when it is used first.
+        if (known_segments_.insert(header.segment).second)
+            file_ = Descriptor(kept.message->open_for_reading());
     }
+    sealed_ = sealed(header);
+    header_ = bytes_of_header(sealed_);
+    body_ = sending_->is_shared ? std::span<const std::byte>() : chunk;
     sending_->at += bytes;
     bytes_sent_ += bytes;
     return true;
 }
 
-/// The segment is handed over when it is used first.
-int DataSender::file_for(const Segment& segment) {
-    return known_segments_.insert(segment.number()).second ? segment.open_for_reading() : -1;
-}
+Outgoing::Outgoing(int peer, AddressRelation whole)
+    : peer_(peer),
+      bytes_(whole.size() * whole.source_elem_bytes()),
+      shapes_{std::move(whole)},
+      parts_{{0, 0, bytes_}} {}
 
-namespace {
-
-/// A message has at most about so many pieces.
-constexpr std::int64_t most_pieces = 1 << 10;
-
-}  // namespace
-
-PackingPieces::PackingPieces(const PairPart& part, const plan::RelationSide& from,
-                             const plan::RelationSide& message) {
-    const std::int64_t elem_bytes = from.elem_bytes, elems = part.size();
-    if (elems <= least_bytes / elem_bytes) return;
+Outgoing::Outgoing(int peer, const PairPart& part, const plan::RelationSide& from,
+                   const plan::RelationSide& message)
+    : peer_(peer), bytes_(part.size() * from.elem_bytes) {
+    if (bytes_ <= least_bytes) {
+        shapes_.push_back(plan::compile(part, from, message));
+        parts_.push_back({0, 0, bytes_});
+        return;
+    }
     const std::int64_t most_elems =
-        std::max({std::int64_t{1}, most_bytes / elem_bytes, elems / most_pieces});
+        std::max({std::int64_t{1}, most_bytes / from.elem_bytes, part.size() / most_pieces});
     const plan::ChunkedPart chunked = plan::cut_into_chunks(
         part, most_elems, plan::MessageOrder::row_major, plan::ChunkForm::ranges);
     for (const PairPart& shape : chunked.shapes)
         shapes_.push_back(plan::compile(shape, from, message));
     for (const plan::PartChunk& chunk : chunked.chunks)
-        pieces_.push_back({chunk.shape,
-                           plan::shift_bytes(chunked, chunk, Side::source, *from.memory),
-                           chunked.shape_elems[chunk.shape] * elem_bytes});
+        parts_.push_back({chunk.shape,
+                          plan::shift_bytes(chunked, chunk, Side::source, *from.memory),
+                          chunked.shape_elems[chunk.shape] * from.elem_bytes});
 }
 
-std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source,
-                                                      std::byte* message) const {
-    std::vector<Bound> bound;
-    bound.reserve(pieces_.size());
-    std::size_t at = 0;
-    for (const Piece& piece : pieces_) {
-        const AddressBounds from{source.bounds.begin_bytes - piece.source_shift_bytes,
-                                 source.bounds.end_bytes - piece.source_shift_bytes};
-        std::byte* const to = message + at;
-        at += static_cast<std::size_t>(piece.bytes);
-        bound.push_back({shapes_[piece.shape].bind_gather(source.data + piece.source_shift_bytes,
-                                                          from, to, {0, piece.bytes}),
-                         at});
+void Outgoing::bind(SourceMemory source, const MemoryPtr& message,
+                    std::vector<Piece>& pieces) const {
+    std::size_t begin = 0;
+    for (const auto& [shape, shift_bytes, bytes] : parts_) {
+        const AddressBounds from{source.bounds.begin_bytes - shift_bytes,
+                                 source.bounds.end_bytes - shift_bytes};
+        const std::size_t end = begin + static_cast<std::size_t>(bytes);
+        pieces.push_back({peer_, message, begin, end,
+                          shapes_[shape].bind_gather(source.data + shift_bytes, from,
+                                                     message->bytes().data() + begin, {0, bytes})});
+        begin = end;
     }
-    return bound;
 }
 
 Outbox::Outbox(int pathways, SendingHabits habits) : pathways_(pathways), habits_(habits) {
@@ -463,37 +401,21 @@ void Outbox::open(const std::string& key, int nprocs) {
 
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
                   std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
-    /// A message, with what of it is packed when it is put.
-    struct Message {
-        MemoryPtr memory;
-        std::vector<PackingPieces::Bound> pieces{};
-    };
     const Boxes boxes = boxes_of(key);
-    std::vector<Message> messages;
+    std::vector<Outgoing::Piece> pieces;
     // All that can fail.
     for (const Outgoing& one : outgoing) {
-        const std::int64_t bytes = one.relation.size() * one.relation.source_elem_bytes();
-        Box& box = *boxes.at(static_cast<std::size_t>(one.peer));
-        auto& [memory, pieces] =
-            messages.emplace_back(Message{box.memory(static_cast<std::size_t>(bytes))});
-        std::byte* const to = memory->bytes().data();
-        if (one.pieces.empty())
-            one.relation.bind_gather(source.data, source.bounds, to, {0, bytes})();
-        else
-            pieces = one.pieces.bind(source, to);
+        Box& box = *boxes.at(static_cast<std::size_t>(one.peer()));
+        one.bind(source, box.memory(static_cast<std::size_t>(one.bytes())), pieces);
     }
-    for (std::size_t n = 0; n < messages.size(); ++n) {
-        Box& box = *boxes[static_cast<std::size_t>(outgoing[n].peer)];
-        const auto& [memory, pieces] = messages[n];
-        if (pieces.empty()) box.put(place, array, memory, number);
-        for (const PackingPieces::Bound& piece : pieces) {
-            piece.pack();
-            memory->set_packed(piece.end);
-            if (&piece == &pieces.front())
-                box.put(place, array, memory, number);
-            else
-                box.tell(&piece == &pieces.back() ? News::all_packed : News::more_packed);
-        }
+    for (const auto& [peer, message, begin, end, pack_piece] : pieces) {
+        Box& box = *boxes[static_cast<std::size_t>(peer)];
+        pack_piece();
+        message->set_packed(end);
+        if (begin == 0)
+            box.put(place, array, message, number);
+        else
+            box.tell(News::packs);
     }
 }
 

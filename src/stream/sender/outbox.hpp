@@ -3,7 +3,6 @@
 // the connections that send them.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +14,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "datamover/advanced/address_relation.hpp"
@@ -42,9 +40,7 @@ using TakenCall = std::function<void(std::uint64_t place)>;
 
 /// What the sending program does that concerns data connections.
 enum class News {
-    message,      ///< it has put one
-    more_packed,  ///< of the message that was put last
-    all_packed,   ///< of that
+    packs,   ///< it has put a message, or packed more of the last one
     hears,   ///< it needs to know what the receiving process has said, where nobody else listens
     leaves,  ///< it waits for what the receiving process says: somebody else listens
     frees    ///< it frees memory: what has been sent is read no more afterwards
@@ -66,17 +62,14 @@ public:
     /// Forgets what is kept of the steps from one place up to another.
     void forget(std::uint64_t begin, std::uint64_t end);
 
-    /// The first that is kept from a number on and may be sent, with its number; without it, where
-    /// to look from the next time. Steps before `may` may be sent; of them, where `alone` is given,
-    /// those in it. What is kept of others before `may` has been dropped: this process has only not
-    /// heard of it yet.
+    /// The first that is kept from a number on and is of a step before `may`, with its number;
+    /// without it, where to look from the next time.
     struct Next {
         std::uint64_t number = 0;
         std::optional<KeptMessage> kept;
         bool is_to_come = false;  ///< one that may not be sent yet
     };
-    Next next(std::uint64_t number, std::uint64_t may,
-              const std::optional<std::set<std::uint64_t>>& alone);
+    Next next(std::uint64_t number, std::uint64_t may);
 
     /// As MemoryPool's.
     void free_unused() { pool_->free_unused(); }
@@ -111,22 +104,6 @@ struct SendingHabits {
     bool is_one_of_several = false;  ///< processes that send
 };
 
-/// A chunk: its header, then its bytes or a file descriptor of where they lie. Nothing here waits.
-class ChunkOnItsWay {
-public:
-    /// Begins with another one. `body` must stay as it is until all is sent; `file`, if any, is
-    /// closed then.
-    void begin(const ChunkHeader& header, std::span<const std::byte> body, int file = -1);
-    /// Sends what the system takes; whether any of it was taken. Throws peer_failed.
-    bool send_more(const Connection& connection);
-    bool is_sent() const { return header_.empty() && body_.empty(); }
-
-private:
-    ChunkHeader sealed_;
-    std::span<const std::byte> header_, body_;  ///< what is left of both
-    std::optional<Descriptor> file_;
-};
-
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending
 /// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and
 /// listens where the program does not come.
@@ -138,8 +115,6 @@ public:
     DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
     ~DataSender();
-    DataSender(const DataSender&) = delete;
-    DataSender& operator=(const DataSender&) = delete;
 
     /// Goes on until the connection ends: returns by an error alone.
     [[noreturn]] void serve();
@@ -163,15 +138,8 @@ private:
     static constexpr Clock::time_point long_ago = Clock::time_point::min();
 
     void sends_more();
-    void hears();
     std::unique_lock<std::mutex> entered();
-    /// What the thread waits for.
-    enum class Awaited { what_comes, room, program };
-    Awaited send_more();
-    void wait(Awaited awaited);
-
-    void hear(std::unique_lock<std::mutex> lock);
-    void tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before);
+    void tell_taken(std::unique_lock<std::mutex> lock);
 
     // Under the lock.
     bool hear_grants();
@@ -180,9 +148,9 @@ private:
     bool begin_next();
     void limit_kept(std::uint64_t bytes);
     bool begin_chunk();
+    bool is_sent() const { return header_.empty() && body_.empty(); }
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
-    int file_for(const Segment& segment);
 
     const Connection& connection_;
     Box& box_;
@@ -200,14 +168,17 @@ private:
     /// When it was here last; not under the lock.
     std::atomic<Clock::time_point> program_left_{long_ago};
     std::uint64_t next_ = 0, may_ = 0;
-    std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
     std::optional<Error> wrong_;  ///< with what was granted: nothing more is heard, nor sent
     std::optional<Sending> sending_;
-    ChunkOnItsWay chunk_;                     ///< of what is being sent
+    /// What is left to send of the last chunk: its header, then its bytes, or with it the file of
+    /// where they lie.
+    std::span<const std::byte> header_, body_;
+    ChunkHeader sealed_;
+    Descriptor file_{-1};
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
     int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;
-    std::uint64_t said_taken_ = 0;  ///< all steps before this place
+    std::uint64_t said_taken_ = 0, told_taken_ = 0;  ///< all steps before this place
     const TakenCall taken_call_;
     std::atomic<std::uint64_t>& bytes_sent_;
 };
@@ -218,44 +189,42 @@ struct SourceMemory {
     AddressBounds bounds;
 };
 
-/// A message as pieces, stored one after the other in it.
-class PackingPieces {
+/// What goes to one process of a consumer: a message as pieces, stored one after the other in it.
+class Outgoing {
 public:
-    /// Messages of no more bytes are packed at once. With pieces of 1 MiB, both ends of a
-    /// connection wait for each other more often: 0.72 to 0.8 of the speed; with those of 8
-    /// MiB, 1.5 times it.
+    /// Messages of no more bytes are one piece. With pieces of 1 MiB, both ends of a connection
+    /// wait for each other more often: 0.72 to 0.8 of the speed; with those of 8 MiB, 1.5 times it.
     static constexpr std::int64_t least_bytes = 1 << 20;
     /// With the elements that it is packed from, a piece fits into a processor's own cache.
     static constexpr std::int64_t most_bytes = 1 << 18;
 
-    PackingPieces() = default;
-    /// The pieces of a message to a process: none if it is short. Throws as plan::compile.
-    PackingPieces(const PairPart& part, const plan::RelationSide& from,
-                  const plan::RelationSide& message);
+    /// A message that is one piece.
+    Outgoing(int peer, AddressRelation whole);
+    /// Throws as plan::compile.
+    Outgoing(int peer, const PairPart& part, const plan::RelationSide& from,
+             const plan::RelationSide& message);
 
-    bool empty() const { return pieces_.empty(); }
-    /// Packs one piece.
-    struct Bound {
+    int peer() const { return peer_; }
+    std::int64_t bytes() const { return bytes_; }
+    /// A piece of a message: packed by `pack`.
+    struct Piece {
+        int peer = 0;
+        MemoryPtr message;
+        std::size_t begin = 0, end = 0;  ///< in the message
         BoundCopy pack;
-        std::size_t end = 0;  ///< in the message
     };
-    /// Throws as AddressRelation::bind_gather.
-    std::vector<Bound> bind(SourceMemory source, std::byte* message) const;
+    /// Adds the pieces of a message. Throws as AddressRelation::bind_gather.
+    void bind(SourceMemory source, const MemoryPtr& message, std::vector<Piece>& pieces) const;
 
 private:
-    struct Piece {
+    struct Part {
         std::size_t shape = 0;
         std::int64_t source_shift_bytes = 0, bytes = 0;
     };
+    int peer_;
+    std::int64_t bytes_;
     std::vector<AddressRelation> shapes_;
-    std::vector<Piece> pieces_;
-};
-
-/// What goes to one process of a consumer.
-struct Outgoing {
-    int peer = 0;
-    AddressRelation relation;
-    PackingPieces pieces;  ///< of a long message, which is packed piece by piece; else none
+    std::vector<Part> parts_;
 };
 
 /// Packed messages by consumer and receiving process. `serve` is called by a thread for each data

@@ -10,15 +10,7 @@
 namespace datamover::stream {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
 constexpr std::int64_t max_active = 1 << 16;
-
-SteadyClock::time_point before_now(double seconds) {
-    constexpr double most = 1e9;  // beyond it the clock's numbers end
-    return SteadyClock::now() - std::chrono::duration_cast<SteadyClock::duration>(
-                                    std::chrono::duration<double>(std::min(seconds, most)));
-}
 
 }  // namespace
 
@@ -63,17 +55,12 @@ void Places::stop_waiting(const PlaceHolder& who) {
     if (std::erase(waiting_, &who) != 0) changed.notify_all();
 }
 
-bool Places::others_wait(const PlaceHolder& who) const {
-    return std::ranges::any_of(waiting_,
-                               [&who](const PlaceHolder* other) { return other != &who; });
-}
-
 bool Places::take(PlaceHolder& who, bool begins_step) {
     Entry* const found = find(who);
     if (found == nullptr) throw Error(ErrorCode::invalid_state, "the stream is closed");
     Entry& mine = *found;
-    const bool goes_on = mine.has_place && (!begins_step || !others_wait(who));
-    if (!goes_on) {
+    const bool others_wait = std::ranges::count(waiting_, &who) != std::ssize(waiting_);
+    if (!mine.has_place || (begins_step && others_wait)) {
         if (std::ranges::find(waiting_, &who) == waiting_.end()) waiting_.push_back(&who);
         if (waiting_.front() != &who || !make_place(mine)) return false;
         if (!mine.has_place) mine.turn = turns_++;
@@ -89,7 +76,8 @@ bool Places::make_place(const Entry& mine) {
     if (mine.has_place || active() < options_.active) return true;
     if (options_.stall_seconds)
         for (const Entry& entry : entries_)
-            if (entry.has_place) entry.who->end_stalled(before_now(*options_.stall_seconds));
+            if (entry.has_place)
+                entry.who->end_stalled(Clock::now() - clock_time(*options_.stall_seconds));
     Entry* oldest = nullptr;
     for (Entry& entry : entries_)
         if (entry.has_place && entry.who->is_taken() &&

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "datamover/stream_options.hpp"
+#include "stream/wire/connection.hpp"
 
 namespace datamover::stream {
 
@@ -31,7 +31,7 @@ public:
     /// Whether the newest step of it has begun and not ended.
     virtual bool is_within_step() const = 0;
     /// Ends consumers that could have taken something, and have not since then.
-    virtual void end_stalled(std::chrono::steady_clock::time_point since) = 0;
+    virtual void end_stalled(Clock::time_point since) = 0;
 };
 
 /// A turn of a stream, from where it takes a place to where it gives the place up.
@@ -101,7 +101,6 @@ private:
         std::int64_t turn = -1;
     };
     Entry* find(const PlaceHolder& who);  ///< null: it has left
-    bool others_wait(const PlaceHolder& who) const;
     bool make_place(const Entry& mine);
     void check_progress(const Entry& mine) const;
 

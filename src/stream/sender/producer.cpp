@@ -6,43 +6,56 @@
 
 #include <sched.h>
 
-#include <iterator>
 #include <limits>
 
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "plan/compile.hpp"
-#include "stream/wire/connection.hpp"
-#include "stream/wire/frames.hpp"
-#include "stream/wire/headers.hpp"
-#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 namespace {
 
-/// So long an error that the others are to hear of waits for them, if they may be in a call of MPI
-/// in which they wait for this process: otherwise nobody would ever see it.
-constexpr std::chrono::seconds last_words_time{10};
-
-void pass_places(Words& words, std::vector<Decision::Place>& places) {
-    words.pass(places, [&](Decision::Place& one) { words.pass(one.first).pass(one.second); });
-}
-
 void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.joined, [&](Decision::Newcomer& one) {
-        words.pass(one.key).pass(one.nprocs).pass(one.takes_all);
+        words.pass(one.key).pass(one.nprocs);
         std::vector<std::pair<std::string, Layout>> wanted(one.wanted.begin(), one.wanted.end());
         words.pass(wanted, [&](auto& pair) { pass_layout(words.pass(pair.first), pair.second); });
         one.wanted = {wanted.begin(), wanted.end()};
     });
     words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
-    std::vector<Decision::Place> taken(decision.taken.begin(), decision.taken.end());
-    for (auto* const places : {&decision.dropped, &taken, &decision.to})
-        pass_places(words, *places);
-    decision.taken = {taken.begin(), taken.end()};
-    words.pass(decision.is_told_by_messages).pass(decision.turn);
-    pass_places(words, decision.ended);
+    for (auto* const places : {&decision.dropped, &decision.taken, &decision.to, &decision.ended})
+        words.pass(*places, [&](Decision::Place& one) { words.pass(one.first).pass(one.second); });
+    words.pass(decision.turn);
 }
+
+/// Gathers the calls of all processes. Collective.
+std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
+    return calls_of(together.gather(mine.numbers()));
+}
+
+/// What has ended, by what all processes said.
+Ends ends_in(const std::vector<SaidCall>& everyone) {
+    return std::ranges::max(everyone, {}, &SaidCall::ends).ends;
+}
+
+constexpr std::int64_t max_count = 1 << 16;
+constexpr std::size_t max_sent_arrays = 1 << 12;
+/// What a consumer may have taken and not said so.
+constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
+
+void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most)
+        throw make_error(ErrorCode::invalid_argument, name, " is ", value, "; it must be ", least,
+                         " to ", most);
+}
+
+Flow flow_of(const StreamOptions& options) {
+    return {
+        policy_of_name(options.policy), options.queue_steps,
+        options.queue_bytes == 0 ? std::numeric_limits<std::int64_t>::max() : options.queue_bytes};
+}
+
+/// While process 0 waits for a consumer the others hear from it this often.
+constexpr std::chrono::milliseconds round_time{50};
 
 }  // namespace
 
@@ -92,21 +105,6 @@ std::string SaidCall::text() const {
     }
 }
 
-Ends ends_in(const std::vector<SaidCall>& everyone) {
-    Ends most = Ends::nothing;
-    for (const SaidCall& said : everyone) most = std::max(most, said.ends);
-    return most;
-}
-
-void require_same_calls(const std::vector<SaidCall>& everyone) {
-    const SaidCall& first = everyone.front();
-    std::vector<std::string> texts;
-    for (const SaidCall& said : everyone)
-        texts.push_back(said.stream == first.stream ? said.text() : "a call of another stream");
-    if (!std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
-        require_same("calls", texts, "made");
-}
-
 std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     std::vector<SaidCall> calls;
     for (const Together::Numbers& numbers : everyone) {
@@ -117,40 +115,15 @@ std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     return calls;
 }
 
-std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
-    return calls_of(together.gather(mine.numbers()));
-}
-
 void end_by_failure(Together& together, const Error& why, Ends ends) {
     if (!together.is_alone()) {
         SaidCall mine;
         mine.ends = ends;
-        together.gather_within(mine.numbers(), last_words_time);
+        together.gather(mine.numbers());
     }
     together.agree(why);
     throw why;
 }
-
-namespace {
-
-constexpr std::int64_t max_count = 1 << 16;
-constexpr std::size_t max_sent_arrays = 1 << 12;
-/// What a consumer may have taken and not said so.
-constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
-
-void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
-    if (value < least || value > most)
-        throw make_error(ErrorCode::invalid_argument, name, " is ", value, "; it must be ", least,
-                         " to ", most);
-}
-
-Flow flow_of(const StreamOptions& options) {
-    return {
-        policy_of_name(options.policy), options.queue_steps,
-        options.queue_bytes == 0 ? std::numeric_limits<std::int64_t>::max() : options.queue_bytes};
-}
-
-}  // namespace
 
 Producer::Producer(std::shared_ptr<Together> together, const std::string& address,
                    StreamOptions options, std::shared_ptr<Places> places, std::string name)
@@ -381,7 +354,9 @@ void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
 bool Producer::all_close(SaidCall mine, const std::exception_ptr& ended) {
     const std::vector<SaidCall> everyone = gather_calls(*together_, std::move(mine));
     // Another process's wrong call has not ended the stream: it is open here, too.
-    if (any_is(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
+    if (std::ranges::count(everyone, Call::wrong, &SaidCall::call) != 0 &&
+        ends_in(everyone) == Ends::nothing)
+        closed_ = false;
     settle(everyone);
     const SaidCall& first = everyone[0];
     if (ended) std::rethrow_exception(ended);
@@ -424,28 +399,42 @@ SaidCall Producer::said_call(Call call) const {
     SaidCall said;
     said.call = call;
     said.stream = identity_;
-    said.was_broken_off = failures_.ended != nullptr;
-    for (const auto& [key, why] : failures_.by_key) said.failures.push_back({key, why});
+    said.was_broken_off = broken_off_ != nullptr;
+    said.failures = failures_;
     return said;
 }
 
-/// Throws the same error on all processes unless all make the same call, rightly. One that closes
-/// the stream ends it, also if the others make another call: it would not take part in their
-/// `close`.
+/// Throws the same error on all processes unless all make the same call, rightly; refuses the
+/// consumers for which any process has failed. One that closes the stream ends it, also if the
+/// others make another call: it would not take part in their `close`.
 void Producer::settle(const std::vector<SaidCall>& everyone) {
     raise_wrong_call(everyone, std::nullopt);
-    take_failures(everyone);
-    const auto closes = [](const SaidCall& said) { return said.call == Call::close; };
-    if (std::ranges::any_of(everyone, closes) && !std::ranges::all_of(everyone, closes))
+    failures_.clear();
+    broken_off_ = nullptr;
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+        if (everyone[rank].was_broken_off)
+            throw make_error(ErrorCode::peer_failed, "process ", rank,
+                             " was interrupted while it sent");
+        if (audience_ == nullptr) continue;
+        for (const auto& [key, why] : everyone[rank].failures) audience_->refuse(key, why);
+    }
+    const SaidCall& first = everyone.front();
+    if (std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
+        return;
+    const auto closing = std::ranges::count(everyone, Call::close, &SaidCall::call);
+    if (closing != 0 && closing != std::ssize(everyone))
         end_at_once("a sending process closed the stream while others sent");
-    require_same_calls(everyone);
+    std::vector<std::string> texts;
+    for (const SaidCall& said : everyone)
+        texts.push_back(said.stream == first.stream ? said.text() : "a call of another stream");
+    require_same("calls", texts, "made");
 }
 
 /// Throws the error of a process whose call was wrong, on all; before, ends what it takes no part
 /// in any more. `mine` is this process's error, if its call is one of these.
 void Producer::raise_wrong_call(const std::vector<SaidCall>& everyone,
                                 const std::optional<Error>& mine) {
-    if (!any_is(everyone, Call::wrong)) return;
+    if (std::ranges::count(everyone, Call::wrong, &SaidCall::call) == 0) return;
     const Ends ends = ends_in(everyone);
     if (ends == Ends::all_streams) places_->end_streams();
     if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
@@ -474,51 +463,6 @@ void Producer::refuse_in_turn(const Error& why) {
     }
     raise_wrong_call(everyone, why);
     throw why;
-}
-
-/// Tells the others at once for which consumers packing failed.
-void Producer::tell_failures() {
-    const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
-    if (!std::exchange(failures_, {}).ended) settle(everyone);
-}
-
-/// Refuses the consumers for which any process has failed.
-void Producer::take_failures(const std::vector<SaidCall>& everyone) {
-    failures_ = {};
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        if (everyone[rank].was_broken_off)
-            throw make_error(ErrorCode::peer_failed, "process ", rank,
-                             " was interrupted while it sent");
-        if (audience_ == nullptr) continue;
-        for (const auto& [key, why] : everyone[rank].failures) audience_->refuse(key, why);
-    }
-}
-
-namespace {
-
-/// While process 0 waits for a consumer the others hear from it this often.
-constexpr std::chrono::milliseconds round_time{50};
-
-}  // namespace
-
-OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
-                                     std::int64_t elem_bytes)
-    : plan_(plan_between(source, destination)), rank_(rank), elem_bytes_(elem_bytes) {}
-
-const std::vector<Outgoing>& OutgoingRelations::of(const MemoryLayout& memory) {
-    if (!memory_ || !(*memory_ == memory)) {
-        memory_.reset();
-        relations_.clear();
-        const plan::RelationSide from{&plan_.source(), &memory, elem_bytes_, rank_};
-        for (const PeerPart& peer : plan_.outgoing(rank_)) {
-            const plan::RelationSide message{&plan_.destination(), nullptr, elem_bytes_, peer.rank};
-            relations_.push_back({static_cast<int>(peer.rank),
-                                  plan::compile(peer.part, from, message),
-                                  PackingPieces(peer.part, from, message)});
-        }
-        memory_ = memory;
-    }
-    return relations_;
 }
 
 void Producer::send(const std::string& name, const SentPart& part,
@@ -569,8 +513,8 @@ void Producer::undo(const SentCall& call, bool may_be_sent_again) {
                                     : "the sending program was interrupted while it sent a step"));
 }
 
-std::exception_ptr Producer::wait_in_round(
-    SaidCall& said, const std::function<bool(std::chrono::milliseconds)>& wait) {
+template <class Wait>
+std::exception_ptr Producer::wait_in_round(SaidCall& said, const Wait& wait) {
     const Clock::time_point end = Clock::now() + round_time;
     try {
         do {
@@ -608,23 +552,21 @@ Decision Producer::decide(const SentCall& call) {
                 while (!look({})) {
                     if (Clock::now() >= awake_end) {
                         outbox_->tell(News::leaves);
-                        return look(time);
+                        if (look(time)) return true;
+                        if (!is_over(deadline)) return false;
+                        throw make_error(ErrorCode::timeout,
+                                         "a consumer took no step, or too few came, within ",
+                                         *options_.timeout_seconds, " s");
                     }
                     outbox_->tell(News::hears);
                     ::sched_yield();
                 }
                 return true;
             });
-            if (said.round == Round::goes_on && is_over(deadline)) {
-                said.round = Round::refused;
-                said.refusal = make_error(ErrorCode::timeout,
-                                          "a consumer took no step, or too few came, within ",
-                                          *options_.timeout_seconds, " s");
-            }
         }
         const bool is_decided = audience_ != nullptr && said.round == Round::done;
         // Nobody else is to hear of it, nor has anything to say.
-        if (is_decided && together_->is_alone() && !has_failures()) {
+        if (is_decided && together_->is_alone() && failures_.empty() && !broken_off_) {
             audience_->carry_out(call.array.number, call.sequence, call.number);
             return *std::move(said.decision);
         }
@@ -649,7 +591,7 @@ Decision Producer::decide(const SentCall& call) {
 /// Takes note of consumers that came and went, and of dropped steps.
 void Producer::hear(const Decision& decision) {
     for (const auto& one : decision.joined) {
-        recipients_.insert_or_assign(one.key, Recipient{one.wanted, one.takes_all});
+        recipients_.insert_or_assign(one.key, Recipient{one.wanted});
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }
     for (const auto& [key, place] : decision.dropped) outbox_->forget_steps(key, place, place + 1);
@@ -662,25 +604,35 @@ void Producer::hear(const Decision& decision) {
     places_->begin_turn({name_, decision.turn});
 }
 
-/// Packs an array for each consumer. One for which that fails anywhere is refused: now, or, where
-/// the messages say all of the step, with the next call. That may be long after one of another
-/// stream of the same manager, which waits for the place of this one.
+/// Packs an array for each consumer. One for which that fails anywhere is refused with the next
+/// call; now, where one has joined, so that it connects to no process that does not know it, and
+/// where streams of the same manager may wait for the place of this one, whose next call may come
+/// later.
 void Producer::pack(const SentCall& call, const Decision& decision, const SentPart& part) {
     try {
         hear(decision);
         for (const Decision::Place& place : decision.to)
             if (const auto why = error_in(*together_, [&] { pack_for(place, call.array, part); }))
-                failures_.by_key.emplace(place.first, *why);
+                failures_.push_back({place.first, *why});
     } catch (...) {  // told to the others before it goes on here
-        failures_.ended = std::current_exception();
+        broken_off_ = std::current_exception();
     }
-    const auto ended = failures_.ended;
-    if (decision.to.empty() && decision.joined.empty())
-        failures_ = {};
-    else if (decision.is_told_by_messages && !has_manager_)
-        end_failed(decision);
-    else
-        tell_failures();
+    const auto ended = broken_off_;
+    if (decision.to.empty() && decision.joined.empty()) {
+        broken_off_ = nullptr;
+    } else if (!decision.joined.empty() || has_manager_) {
+        const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
+        failures_.clear();
+        broken_off_ = nullptr;
+        if (!ended) settle(everyone);
+    } else {  // the consumers have to know that a message does not come
+        for (const auto& [key, why] : failures_) {
+            if (audience_ != nullptr) audience_->refuse(key, why);
+            outbox_->end(key);
+        }
+        if (ended)
+            for (const auto& [key, place] : decision.to) outbox_->end(key);
+    }
     if (ended) std::rethrow_exception(ended);
     if (audience_ != nullptr) audience_->sent(call.sequence);
 }
@@ -690,27 +642,28 @@ void Producer::pack_for(const Decision::Place& place, const SentArray& array,
     Recipient& to = recipients_.at(place.first);
     if (std::exchange(to.place, place.second) != place.second) to.packed = 0;
     const bool is_whole = ++to.packed == to.wanted.size();
-    auto found = to.relations.find(array.number);
-    if (found == to.relations.end()) {
-        const Layout layout = to.takes_all ? whole_of(array.layout) : to.wanted.at(array.name);
-        found = to.relations
-                    .try_emplace(array.number, array.layout, layout, together_->rank(),
-                                 array.elem_bytes)
+    auto found = to.messages.find(array.number);
+    if (found == to.messages.end())
+        found = to.messages
+                    .try_emplace(array.number,
+                                 Messages{plan_between(array.layout, layout_for(to.wanted, array))})
                     .first;
+    auto& [plan, memory, outgoing] = found->second;
+    // Worked out again where the memory is another than the last time.
+    if (!memory || !(*memory == *part.memory)) {
+        memory.reset();
+        outgoing.clear();
+        const int rank = together_->rank();
+        const plan::RelationSide from{&plan.source(), part.memory, array.elem_bytes, rank};
+        for (const PeerPart& peer : plan.outgoing(rank))
+            outgoing.emplace_back(
+                static_cast<int>(peer.rank), peer.part, from,
+                plan::RelationSide{&plan.destination(), nullptr, array.elem_bytes, peer.rank});
+        memory = *part.memory;
     }
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
-                  static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
-                  {part.data, part.bounds}, is_whole ? *step_ : no_number);
-}
-
-/// Has consumers for which packing failed here know that a message does not come.
-void Producer::end_failed(const Decision& decision) {
-    for (const auto& [key, place] : decision.to) {
-        const auto failure = failures_.by_key.find(key);
-        const bool has_failed = failure != failures_.by_key.end();
-        if (has_failed && audience_ != nullptr) audience_->refuse(key, failure->second);
-        if (has_failed || failures_.ended) outbox_->end(key);
-    }
+                  static_cast<std::uint32_t>(array.number), outgoing, {part.data, part.bounds},
+                  is_whole ? *step_ : no_number);
 }
 
 }  // namespace datamover::stream

@@ -4,22 +4,18 @@
 // consumers between calls.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "datamover/advanced/address_relation.hpp"
@@ -85,24 +81,11 @@ struct SaidCall {
     std::string text() const;
 };
 
-inline bool any_is(const std::vector<SaidCall>& everyone, Call call) {
-    return std::ranges::any_of(everyone, [call](const auto& said) { return said.call == call; });
-}
-
-/// What has ended, by what all processes said.
-Ends ends_in(const std::vector<SaidCall>& everyone);
-
-/// Throws mismatch, the same on all processes, if their calls differ.
-void require_same_calls(const std::vector<SaidCall>& everyone);
-
 /// The words of all processes as calls.
 std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone);
 
-/// Gathers the calls of all processes. Collective.
-std::vector<SaidCall> gather_calls(Together& together, SaidCall mine);
-
 /// Has the others throw `why` from the call that they make, and throws it here; ends the stream for
-/// them, or all of its manager. Waits for them for 10 s at most. Collective.
+/// them, or all of its manager. Collective.
 [[noreturn]] void end_by_failure(Together& together, const Error& why, Ends ends);
 
 /// An array of a step, as the sending program sends it.
@@ -123,23 +106,6 @@ struct SentPart {
     std::int64_t elem_bytes = 0;
 };
 
-/// What goes from this process to those of one consumer of an array, and where it lies.
-class OutgoingRelations {
-public:
-    /// Throws mismatch where the layouts do not fit.
-    OutgoingRelations(const Layout& source, const Layout& destination, int rank,
-                      std::int64_t elem_bytes);
-    /// Worked out again where the memory is another than the last time. Throws as plan::compile.
-    const std::vector<Outgoing>& of(const MemoryLayout& memory);
-
-private:
-    MotionPlan plan_;
-    int rank_;
-    std::int64_t elem_bytes_;
-    std::optional<MemoryLayout> memory_;
-    std::vector<Outgoing> relations_;
-};
-
 /// The sending end of a stream. Every call but the last ones is collective: where it fails on one
 /// process, all throw. Threads take turns, but for closing: a call that waits for consumers then
 /// throws invalid_state.
@@ -156,8 +122,6 @@ public:
         } catch (const std::bad_alloc&) {  // what is left goes with this object
         }
     }
-    Producer(const Producer&) = delete;
-    Producer& operator=(const Producer&) = delete;
 
     /// Sends an array of a step; the memory may be written again afterwards. Without a number it
     /// is a step of its own, after the last one. Throws mismatch, wrong_type, invalid_argument,
@@ -198,23 +162,23 @@ public:
     Reception& reception() const { return *reception_; }
 
 private:
-    /// For which consumers packing failed here, and whether it was broken off.
-    struct Failures {
-        std::map<std::string, Error> by_key;
-        std::exception_ptr ended;
-    };
     /// Null for one that was not sent yet.
     const SentArray* find(const std::string& name) const {
         const auto found = arrays_.find(name);
         return found == arrays_.end() ? nullptr : &found->second;
     }
+    /// What goes from this process to those of one consumer of an array.
+    struct Messages {
+        MotionPlan plan;
+        std::optional<MemoryLayout> memory{};  ///< that they are packed from
+        std::vector<Outgoing> outgoing{};
+    };
     /// A consumer: what it wants, and has got of a step.
     struct Recipient {
-        std::map<std::string, Layout> wanted;  ///< by an array's name
-        bool takes_all = false;                ///< each array, whole
+        WantedLayouts wanted;
         std::int64_t place = -1;
-        std::size_t packed = 0;                        ///< arrays of the step at this place
-        std::map<int, OutgoingRelations> relations{};  ///< by array
+        std::size_t packed = 0;              ///< arrays of the step at this place
+        std::map<int, Messages> messages{};  ///< by array
     };
 
     void check_options() const;
@@ -240,15 +204,11 @@ private:
     void hear(const Decision& decision);
     void pack(const SentCall& call, const Decision& decision, const SentPart& part);
     void pack_for(const Decision::Place& place, const SentArray& array, const SentPart& part);
-    void end_failed(const Decision& decision);
-    bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
-    void tell_failures();
-    void take_failures(const std::vector<SaidCall>& everyone);
     /// On process 0: waits until `wait`, which is called for parts of the round, says that it is
     /// there, and puts to `said` how the round ended. What interrupts it, which the others are to
     /// hear of before it goes on here.
-    std::exception_ptr wait_in_round(SaidCall& said,
-                                     const std::function<bool(std::chrono::milliseconds)>& wait);
+    template <class Wait>
+    std::exception_ptr wait_in_round(SaidCall& said, const Wait& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
     bool all_close(SaidCall mine, const std::exception_ptr& ended = nullptr);
 
@@ -259,17 +219,21 @@ private:
     const std::string name_;  ///< among the streams that share the places
     std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
-    std::int64_t identity_ = 0;            ///< of the address, which no other open stream has
-    std::optional<TokenFile> token_file_;  ///< on process 0, of a token that nobody gave
+    std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;
+    /// On process 0, of a token that nobody gave. After the reception: it goes before the address
+    /// is free for another stream.
+    std::optional<TokenFile> token_file_;
     CallsInTurn calls_;
     /// Beside a call that adds one, others may ask what there is.
     mutable std::mutex arrays_lock_;
     std::map<std::string, SentArray> arrays_;      ///< by name
     std::map<std::string, Recipient> recipients_;  ///< by a consumer's key
-    Failures failures_;                            ///< that the other processes have not heard of
+    /// That the other processes have not heard of, and what has broken packing off.
+    std::vector<PackingFailure> failures_;
+    std::exception_ptr broken_off_;
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -16,11 +15,8 @@
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/connection.hpp"
-#include "stream/wire/frames.hpp"
 #include "stream/wire/token.hpp"
 
 namespace datamover::stream {
@@ -29,21 +25,8 @@ namespace {
 constexpr int greeting_seconds = 10;
 constexpr std::chrono::milliseconds retry_time{50};
 
-/// The same connection with the lowest descriptor there is now: accept4 chooses before it waits.
-int moved_down(int socket) {
-    const int copy = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) return socket;
-    ::close(socket);
-    return copy;
-}
-
 std::size_t connections_at_once() {
     return std::min<std::size_t>(max_connections.load(), max_files() / 2);
-}
-
-/// Of these, that have not said who they are; each of the others may need a file more.
-std::size_t silent_at_once() {
-    return std::max<std::size_t>(1, std::min<std::size_t>(max_connections.load(), max_files()) / 8);
 }
 
 }  // namespace
@@ -77,7 +60,9 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     }
     void begin(int socket) {
         evict_silent();
-        if (!may_keep(socket)) socket = moved_down(socket);
+        // The same with the lowest descriptor there is now: accept4 chooses before it waits.
+        const int moved = may_keep(socket) ? -1 : ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
+        if (moved >= 0) ::close(std::exchange(socket, moved));
         const auto connection = std::make_shared<Connection>(socket);
         {
             const std::lock_guard held(lock);
@@ -101,7 +86,9 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
         const auto is_silent = [](const Open& one) { return one.is_silent; };
         const auto silent = static_cast<std::size_t>(std::ranges::count_if(open, is_silent));
         const std::size_t all = open.size();
-        if (silent == 0 || (silent < silent_at_once() && all < connections_at_once())) return;
+        // Each of the others may need a file more.
+        const auto most_silent = std::min<std::size_t>(max_connections.load(), max_files()) / 8;
+        if (silent == 0 || (silent < most_silent && all < connections_at_once())) return;
         const auto oldest = std::ranges::find_if(open, is_silent);
         oldest->is_silent = false;
         oldest->connection->end();  // its thread takes it out
@@ -121,25 +108,23 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
         connection->end();
         remove(std::move(connection));
     }
-    Frame greet(const Connection& connection) const {
-        connection.look_after();
-        connection.limit_sending(greeting_seconds);
-        send_frame(connection, {.type = Frame::Type::greeting});
-        // No other frame of a stranger is parsed: it may need work, such as a layout's.
-        Frame said = read_frame(connection, max_greeting_bytes,
-                                Clock::now() + std::chrono::seconds(greeting_seconds), {},
-                                Frame::Type::data);
-        if (token.empty() || connection.is_of_this_user() ||
-            equal_in_constant_time(said.token, token))
-            return said;
-        send_frame(connection, {.type = Frame::Type::failed,
-                                .error = Error(ErrorCode::invalid_argument,
-                                               "the stream requires its token, which was not sent; "
-                                               "pass token= or set DATAMOVER_STREAM_TOKEN")});
-        throw Error(ErrorCode::io, "a connection has a wrong token");
-    }
     void serve(const ConnectionPtr& connection) {
-        const Frame said = greet(*connection);
+        connection->look_after();
+        connection->limit_sending(greeting_seconds);
+        send_frame(*connection, {.type = Frame::Type::greeting});
+        // No other frame of a stranger is parsed: it may need work, such as a layout's.
+        const Frame said = read_frame(*connection, max_greeting_bytes,
+                                      Clock::now() + std::chrono::seconds(greeting_seconds), {},
+                                      Frame::Type::data);
+        if (!token.empty() && !connection->is_of_this_user() &&
+            !equal_in_constant_time(said.token, token)) {
+            send_frame(*connection,
+                       {.type = Frame::Type::failed,
+                        .error = Error(ErrorCode::invalid_argument,
+                                       "the stream requires its token, which was not sent; "
+                                       "pass token= or set DATAMOVER_STREAM_TOKEN")});
+            throw Error(ErrorCode::io, "a connection has a wrong token");
+        }
         {
             const std::lock_guard held(lock);
             find(connection)->is_silent = false;

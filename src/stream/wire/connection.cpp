@@ -4,7 +4,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -100,11 +99,12 @@ std::chrono::milliseconds time_until(Clock::time_point end) {
 
 bool wait_for(int socket, short events, Clock::time_point end, const Look& look) {
     while (true) {
-        look();
+        look.around();
         pollfd waiting{socket, events, 0};
         // Before poll: this process may have been kept from running until what came was late.
         const auto left = time_until(end);
-        if (::poll(&waiting, 1, static_cast<int>(look.until_next(left).count())) > 0) return true;
+        if (::poll(&waiting, 1, static_cast<int>(std::min(left, look.time).count())) > 0)
+            return true;
         if (left.count() == 0) return false;
     }
 }
@@ -229,7 +229,7 @@ void Connection::end() const {
     ::shutdown(socket(), SHUT_RDWR);
 }
 
-bool Unsent::send(std::span<const std::byte> bytes) {
+bool Link::send(std::span<const std::byte> bytes) {
     const std::lock_guard lock(lock_);
     if (is_broken_) return true;
     const bool is_first = kept_.empty();
@@ -238,26 +238,26 @@ bool Unsent::send(std::span<const std::byte> bytes) {
     return kept_.empty();
 }
 
-bool Unsent::send_more() {
+bool Link::send_more() {
     const std::lock_guard lock(lock_);
     try_to_send();
     return kept_.empty();
 }
 
-bool Unsent::is_empty() const {
+bool Link::has_unsent() const {
     const std::lock_guard lock(lock_);
-    return kept_.empty();
+    return !kept_.empty();
 }
 
-void Unsent::try_to_send() {
+void Link::try_to_send() {
     if (kept_.empty()) return;
     try {
-        const std::size_t count = connection_.send_now(kept_);
+        const std::size_t count = connection_->send_now(kept_);
         kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(count));
     } catch (...) {  // also called by destructors
         is_broken_ = true;
         kept_.clear();
-        connection_.end();
+        connection_->end();
     }
 }
 

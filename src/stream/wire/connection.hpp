@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -22,20 +23,18 @@ namespace datamover::stream {
 
 using Clock = std::chrono::steady_clock;
 
+/// Seconds, at most 1e9: beyond these the clock's numbers end.
+inline Clock::duration clock_time(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(std::min(seconds, 1e9)));
+}
+
 /// How often whoever waits looks around, where nothing else is under way.
 inline constexpr std::chrono::milliseconds look_time{200};
 /// Called now and then by whoever waits; throws where the wait has to end.
 struct Look {
-    std::function<void()> around;
-    std::chrono::milliseconds time = look_time;
-
-    void operator()() const {
-        if (around) around();
-    }
-    /// So long nobody looks, at most.
-    std::chrono::milliseconds until_next(std::chrono::milliseconds left) const {
-        return around ? std::min(left, time) : left;
-    }
+    std::function<void()> around = [] {};
+    std::chrono::milliseconds time = look_time;  ///< so long nobody looks, at most
 };
 
 /// How long it is until then, rounded up; 0 where it is past.
@@ -129,25 +128,30 @@ private:
     const bool is_local_;
 };
 
-/// What one connection is told, in order, by anybody, without waiting. What the system does not
-/// take at once is kept until it does; what is said is bounded by the credits of the other end, so
-/// that what is kept is, too. Where the connection has ended, whoever reads it learns of it, not
+/// A connection that is told something in order, by anybody, without waiting. What the system does
+/// not take at once is kept until it does; what is said is bounded by the credits of the other end,
+/// so that what is kept is, too. Where the connection has ended, whoever reads it learns of it, not
 /// who says something.
-class Unsent {
+class Link {
 public:
-    /// The connection must outlive it.
-    explicit Unsent(const Connection& connection) : connection_(connection) {}
+    explicit Link(std::shared_ptr<const Connection> connection)
+        : connection_(std::move(connection)) {}
 
+    int socket() const { return connection_->socket(); }
+    /// Ends the connection, whoever else has it; what the system has taken still arrives.
+    void end() const { connection_->end(); }
     /// Sends bytes; whether the system took them all.
     bool send(std::span<const std::byte> bytes);
     /// Sends what is kept, as far as the system takes it; whether nothing is left.
     bool send_more();
-    bool is_empty() const;
+    bool has_unsent() const;
+
+protected:
+    const std::shared_ptr<const Connection> connection_;
 
 private:
-    void try_to_send();  ///< under the lock
+    void try_to_send();
 
-    const Connection& connection_;
     mutable std::mutex lock_;
     std::vector<std::byte> kept_;
     bool is_broken_ = false;

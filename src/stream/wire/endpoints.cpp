@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -73,24 +72,20 @@ std::pair<sockaddr_un, socklen_t> local_address(const std::string& name) {
     return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count)};
 }
 
-/// The address of this machine from which data goes to another one. Throws io.
-std::string host_on_the_way_to(const std::string& first_host) {
-    const Found here = looked_up({first_host, 0}, SOCK_STREAM);
-    const Descriptor listener(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::bind(listener.get(), here->ai_addr, here->ai_addrlen) == 0) return first_host;
-    // Sends nothing: it asks which way leads there.
-    const Found there = looked_up({first_host, 9}, SOCK_DGRAM);
-    const Descriptor probe(::socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (::connect(probe.get(), there->ai_addr, there->ai_addrlen) == 0)
-        if (const auto found = own_end(probe.get())) return found->host;
-    throw Error(ErrorCode::io, std::strerror(errno));
-}
-
-/// The address of this machine at which the others find this process.
+/// The address of this machine at which the others find this process: that from which data goes to
+/// the first one.
 std::string own_host(const std::string& first_host, int rank) {
     if (rank == 0 || is_loopback(first_host)) return first_host;
     try {
-        return host_on_the_way_to(first_host);
+        const Found here = looked_up({first_host, 0}, SOCK_STREAM);
+        const Descriptor listener(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        if (::bind(listener.get(), here->ai_addr, here->ai_addrlen) == 0) return first_host;
+        // Sends nothing: it asks which way leads there.
+        const Found there = looked_up({first_host, 9}, SOCK_DGRAM);
+        const Descriptor probe(::socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        if (::connect(probe.get(), there->ai_addr, there->ai_addrlen) == 0)
+            if (const auto found = own_end(probe.get())) return found->host;
+        throw Error(ErrorCode::io, std::strerror(errno));
     } catch (const Error& error) {
         throw make_error(error.code(), "process ", rank, " cannot reach ", first_host, ": ",
                          error.what());
@@ -103,59 +98,6 @@ void refuse_any(const Address& address, const std::string& host) {
                          "' means all interfaces; pass the address at which consumers reach this "
                          "machine");
 }
-
-}  // namespace
-
-Address Address::of_text(std::string_view text) {
-    const auto refuse = [text] {
-        throw make_error(ErrorCode::invalid_argument, "'", text,
-                         "' is not a valid stream address; pass one like \"tcp://127.0.0.1:5777\"");
-    };
-    if (!text.starts_with(scheme)) refuse();
-    const std::string_view rest = text.substr(scheme.size());
-    const std::size_t colon = rest.rfind(':');
-    if (colon == std::string_view::npos) refuse();
-    std::string_view host = rest.substr(0, colon);
-    const std::string_view port = rest.substr(colon + 1);
-    if (host.starts_with('[') != host.ends_with(']')) refuse();
-    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-    Address address{std::string(host), 0};
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-    if (host.empty() || host.find('\0') != std::string_view::npos || port.empty() ||
-        error != std::errc() || end != port.data() + port.size() || address.port < 0 ||
-        address.port > 65535)
-        refuse();
-    return address;
-}
-
-std::string Address::text() const {
-    const bool is_v6 = host.find(':') != std::string::npos;
-    return concat(scheme, is_v6 ? "[" + host + "]" : host, ":", port);
-}
-
-bool is_loopback(const std::string& host) {
-    const auto address = numeric(host);
-    if (!address) return host == "localhost";
-    return IN6_IS_ADDR_LOOPBACK(&*address) ||
-           (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr[12] == 127);
-}
-
-bool is_any(const std::string& host) {
-    const auto address = numeric(host);
-    return host == "*" ||  // as other libraries write it
-           (address && (IN6_IS_ADDR_UNSPECIFIED(&*address) ||
-                        (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr32[3] == 0)));
-}
-
-std::optional<Address> own_end(int socket) {
-    return numbers_of(socket, &::getsockname);
-}
-
-std::optional<Address> peer_end(int socket) {
-    return numbers_of(socket, &::getpeername);
-}
-
-namespace {
 
 /// Adds a socket that listens at an address.
 void listen(Listeners& listeners, const Address& address) {
@@ -245,6 +187,55 @@ void introduce(const Connection& connection, const std::string& where, Frame wor
 }
 
 }  // namespace
+
+Address Address::of_text(std::string_view text) {
+    const auto refuse = [text] {
+        throw make_error(ErrorCode::invalid_argument, "'", text,
+                         "' is not a valid stream address; pass one like \"tcp://127.0.0.1:5777\"");
+    };
+    if (!text.starts_with(scheme)) refuse();
+    const std::string_view rest = text.substr(scheme.size());
+    const std::size_t colon = rest.rfind(':');
+    if (colon == std::string_view::npos) refuse();
+    std::string_view host = rest.substr(0, colon);
+    const std::string_view port = rest.substr(colon + 1);
+    if (host.starts_with('[') != host.ends_with(']')) refuse();
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    Address address{std::string(host), 0};
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+    if (host.empty() || host.find('\0') != std::string_view::npos || port.empty() ||
+        error != std::errc() || end != port.data() + port.size() || address.port < 0 ||
+        address.port > 65535)
+        refuse();
+    return address;
+}
+
+std::string Address::text() const {
+    const bool is_v6 = host.find(':') != std::string::npos;
+    return concat(scheme, is_v6 ? "[" + host + "]" : host, ":", port);
+}
+
+bool is_loopback(const std::string& host) {
+    const auto address = numeric(host);
+    if (!address) return host == "localhost";
+    return IN6_IS_ADDR_LOOPBACK(&*address) ||
+           (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr[12] == 127);
+}
+
+bool is_any(const std::string& host) {
+    const auto address = numeric(host);
+    return host == "*" ||  // as other libraries write it
+           (address && (IN6_IS_ADDR_UNSPECIFIED(&*address) ||
+                        (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr32[3] == 0)));
+}
+
+std::optional<Address> own_end(int socket) {
+    return numbers_of(socket, &::getsockname);
+}
+
+std::optional<Address> peer_end(int socket) {
+    return numbers_of(socket, &::getpeername);
+}
 
 Listeners listen_at(const Address& first, int rank, bool local) {
     refuse_any(first, first.host);

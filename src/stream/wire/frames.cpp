@@ -4,7 +4,6 @@
 
 #include <poll.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +16,26 @@ namespace {
 
 constexpr std::int64_t max_port = 65535;
 constexpr std::size_t frame_word_bytes = sizeof(std::int64_t);
+
+/// A consumer that takes no frames for so long has failed.
+constexpr std::chrono::milliseconds frames_stalled_time{600'000};
+/// What is read of frames at once.
+constexpr std::size_t frame_read_bytes = 1 << 16;
+
+FrameHeader header_of(std::span<const std::byte> bytes, std::uint32_t max_bytes) {
+    // Else a longer length would be waited for, perhaps for ever.
+    const auto header = header_at<FrameHeader>(bytes);
+    if (header.bytes > max_bytes)
+        throw make_error(ErrorCode::io, "a frame has ", header.bytes, " bytes; at most ", max_bytes,
+                         " are accepted");
+    return header;
+}
+
+Frame frame_of(const FrameHeader& header, std::span<const std::byte> body, Frame::Type last) {
+    if (crc32c(body) != header.checksum)
+        throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
+    return Frame::read(body, last);
+}
 
 }  // namespace
 
@@ -84,7 +103,6 @@ void Frame::pass(Words& words) {
             if (has_error) words.pass(*error);
             return;
         }
-        case Type::joined:
         case Type::arrays:
         case Type::subscribed:
             return;
@@ -115,30 +133,6 @@ std::string Frame::bytes() {
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
     return bytes.append(reinterpret_cast<const char*>(body.data()), body.size());
 }
-
-namespace {
-
-/// A consumer that takes no frames for so long has failed.
-constexpr std::chrono::milliseconds frames_stalled_time{600'000};
-/// What is read of frames at once.
-constexpr std::size_t frame_read_bytes = 1 << 16;
-
-FrameHeader header_of(std::span<const std::byte> bytes, std::uint32_t max_bytes) {
-    // Else a longer length would be waited for, perhaps for ever.
-    const auto header = header_at<FrameHeader>(bytes);
-    if (header.bytes > max_bytes)
-        throw make_error(ErrorCode::io, "a frame has ", header.bytes, " bytes; at most ", max_bytes,
-                         " are accepted");
-    return header;
-}
-
-Frame frame_of(const FrameHeader& header, std::span<const std::byte> body, Frame::Type last) {
-    if (crc32c(body) != header.checksum)
-        throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
-    return Frame::read(body, last);
-}
-
-}  // namespace
 
 void send_frame(const Connection& connection, Frame frame) {
     const std::string bytes = frame.bytes();
@@ -188,7 +182,7 @@ std::vector<Frame> FrameLink::receive(std::uint32_t max_bytes) {
 }
 
 void FrameLink::finish(Clock::time_point deadline) {
-    while (!unsent_.send_more() && wait_for(socket(), POLLOUT, deadline)) {
+    while (!send_more() && wait_for(socket(), POLLOUT, deadline)) {
     }
     connection_->end_sending();
 }
@@ -199,14 +193,14 @@ void ControlLink::say(std::string_view frame) {
 
 std::vector<Frame> ControlLink::wait() {
     while (true) {
-        const bool has_unsent = !unsent().is_empty();
+        const bool sends = has_unsent();
         std::chrono::milliseconds patience(-1);  // for ever
         if (const auto since = begun())
             patience = time_until(*since + std::chrono::milliseconds(frame_milliseconds.load()));
-        else if (has_unsent)
+        else if (sends)
             patience = frames_stalled_time;
         std::array<pollfd, 2> waiting{
-            pollfd{socket(), static_cast<short>(has_unsent ? POLLIN | POLLOUT : POLLIN), 0},
+            pollfd{socket(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0},
             pollfd{wake_.file(), POLLIN, 0}};
         const int found =
             ::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count()));
@@ -216,7 +210,7 @@ std::vector<Frame> ControlLink::wait() {
             throw Error(ErrorCode::peer_failed, "waiting for a connection failed");
         if (found < 0) continue;
         if (waiting[1].revents != 0) wake_.clear();
-        if ((waiting[0].revents & POLLOUT) != 0) unsent().send_more();
+        if ((waiting[0].revents & POLLOUT) != 0) send_more();
         std::vector<Frame> frames = receive(max_request_bytes);
         if (!frames.empty()) return frames;
     }

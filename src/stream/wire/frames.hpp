@@ -27,7 +27,7 @@ namespace datamover::stream {
 void check_array_name(const std::string& name);
 
 /// What both ends say first.
-inline constexpr int protocol_version = 11;
+inline constexpr int protocol_version = 12;
 /// Of a frame from somebody who has not said yet who they are, from a consumer, and from a stream,
 /// which may describe long lists of indices.
 inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_request_bytes = 1 << 22,
@@ -39,8 +39,7 @@ struct Frame {
         greeting,    ///< of whoever listens
         control,     ///< who connects: a process of a consumer that has no key yet, or a key
         data,        ///< who connects for messages
-        welcome,     ///< what the first process of a consumer has to know of the stream
-        joined,      ///< to its other processes
+        welcome,     ///< what a process of a consumer has to know of the stream
         array,       ///< an array that the stream sends
         arrays,      ///< asks for all of them; they were all
         subscribe,   ///< which arrays a consumer requests
@@ -91,15 +90,14 @@ Frame read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::t
                  const Look& look = {}, Frame::Type last = Frame::Type::failed);
 
 /// A connection over which frames go both ways. One thread reads, anybody sends. Nothing waits.
-class FrameLink {
+class FrameLink : public Link {
 public:
-    explicit FrameLink(std::shared_ptr<const Connection> connection)
-        : connection_(std::move(connection)), unsent_(*connection_) {}
+    using Link::Link;
 
     /// Sends the bytes of a frame. Where the connection has ended, whoever reads learns of it, not
     /// the caller. Whether the system took it all.
     bool say(std::string_view frame) {
-        return unsent_.send(std::as_bytes(std::span(frame.data(), frame.size())));
+        return send(std::as_bytes(std::span(frame.data(), frame.size())));
     }
     bool say(Frame frame) { return say(frame.bytes()); }
     /// The frames that have come. Throws as read_frame, but for timeout.
@@ -108,14 +106,8 @@ public:
     std::optional<Clock::time_point> begun() const { return begun_; }
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
-    /// Ends the connection; what the system has taken still arrives.
-    void end() const { connection_->end(); }
-    int socket() const { return connection_->socket(); }
-    Unsent& unsent() { return unsent_; }
 
 private:
-    const std::shared_ptr<const Connection> connection_;
-    Unsent unsent_;
     std::vector<std::byte> come_;
     std::optional<Clock::time_point> begun_;
 };

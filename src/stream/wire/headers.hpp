@@ -25,8 +25,8 @@ inline constexpr int max_pathways = 16;
 inline constexpr std::size_t most_consumers = 256;
 
 /// A grant of a receiving process: all steps before the place `taken` are taken, those before
-/// `may` may be sent; or, if `alone` is not 0, of these the last one, besides those that were
-/// granted so before.
+/// `may` may be sent. If `alone` is not 0, only the last of these and those that were granted
+/// before: the others have been dropped.
 struct Grant {
     static constexpr std::uint32_t right_magic = 0x38474d44;  // "DMG8" in little-endian order
 
@@ -71,15 +71,10 @@ std::span<const std::byte> bytes_of_header(const Header& header) {
     return std::as_bytes(std::span(&header, 1));
 }
 
-template <class Header>
-std::uint32_t seal_of(const Header& header) {
-    return crc32c(bytes_of_header(header).subspan(sizeof header.seal));
-}
-
 /// The header with the seal that it must have.
 template <class Header>
 Header sealed(Header header) {
-    header.seal = seal_of(header);
+    header.seal = crc32c(bytes_of_header(header).subspan(sizeof header.seal));
     return header;
 }
 
@@ -95,7 +90,7 @@ Header header_at(std::span<const std::byte> bytes) {
         throw make_error(ErrorCode::io,
                          "received bytes that arrived damaged, or are not of this version of the "
                          "stream protocol; install the same version of datamover at both ends");
-    if (seal_of(header) != header.seal)
+    if (sealed(header).seal != header.seal)
         throw make_error(ErrorCode::io, "the header of a message arrived damaged");
     return header;
 }

@@ -9,12 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <string>
-#include <utility>
 
 #include "geometry/make_error.hpp"
 
@@ -29,47 +27,21 @@ bool reserve_and_seal(int file, std::size_t bytes) {
 
 std::atomic<std::uint64_t> segments_made{0};
 
-}  // namespace
+constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
+/// With less, what a last page has too much would be a large part of it.
+constexpr std::size_t least_bytes = 2 * large_page_bytes;
 
-std::unique_ptr<Segment> Segment::make(std::size_t bytes) {
-    Descriptor file(::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (file.get() < 0 || !may_keep(file.get()) || !reserve_and_seal(file.get(), bytes))
-        return nullptr;
-    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (memory == MAP_FAILED) return nullptr;
-    return std::unique_ptr<Segment>(
-        new Segment(std::move(file), {static_cast<std::byte*>(memory), bytes}));
+/// Null where there is no more.
+std::byte* private_memory(std::size_t bytes) {
+    if (bytes < least_bytes)
+        return static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)));
+    if (bytes > SIZE_MAX - large_page_bytes) return nullptr;
+    const std::size_t pages = (bytes + large_page_bytes - 1) / large_page_bytes;
+    void* const memory = std::aligned_alloc(large_page_bytes, pages * large_page_bytes);
+    // Where the system has none, small pages do.
+    if (memory != nullptr) ::madvise(memory, bytes, MADV_HUGEPAGE);
+    return static_cast<std::byte*>(memory);
 }
-
-Segment::Segment(Descriptor file, std::span<std::byte> memory)
-    : file_(std::move(file)), memory_(memory), number_(segments_made++) {}
-
-Segment::~Segment() {
-    ::munmap(memory_.data(), memory_.size());
-}
-
-void Segment::give_memory_back() {
-    if (!std::exchange(has_memory_, false)) return;
-    ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                static_cast<off_t>(memory_.size()));
-}
-
-bool Segment::reserve() {
-    if (!has_memory_)
-        has_memory_ = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(memory_.size())) == 0;
-    return has_memory_;
-}
-
-int Segment::open_for_reading() const {
-    const std::string name = concat("/proc/self/fd/", file_.get());
-    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        throw make_error(ErrorCode::io,
-                         "cannot hand over a shared memory segment: ", std::strerror(errno));
-    return file;
-}
-
-namespace {
 
 constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -79,7 +51,51 @@ constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
 
-std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
+Memory::Memory(std::size_t bytes)
+    : file_(-1), bytes_(private_memory(bytes), bytes), packed_(bytes) {
+    if (bytes_.data() == nullptr)
+        throw make_error(ErrorCode::no_memory, "out of memory for a message of ", bytes, " bytes");
+}
+
+std::unique_ptr<Memory> Memory::make_segment(std::size_t bytes) {
+    Descriptor file(::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (file.get() < 0 || !may_keep(file.get()) || !reserve_and_seal(file.get(), bytes))
+        return nullptr;
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) return nullptr;
+    return std::unique_ptr<Memory>(
+        new Memory(std::move(file), {static_cast<std::byte*>(memory), bytes}, segments_made++));
+}
+
+Memory::~Memory() {
+    if (is_segment())
+        ::munmap(bytes_.data(), bytes_.size());
+    else
+        std::free(bytes_.data());
+}
+
+void Memory::give_back() const {
+    if (!std::exchange(has_memory_, false)) return;
+    ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                static_cast<off_t>(bytes_.size()));
+}
+
+bool Memory::reserve() const {
+    if (!has_memory_)
+        has_memory_ = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes_.size())) == 0;
+    return has_memory_;
+}
+
+int Memory::open_for_reading() const {
+    const std::string name = concat("/proc/self/fd/", file_.get());
+    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        throw make_error(ErrorCode::io,
+                         "cannot hand over a shared memory segment: ", std::strerror(errno));
+    return file;
+}
+
+SegmentView view_of_segment(int file) {
     const int seals = ::fcntl(file, F_GET_SEALS);
     if (seals < 0) refuse();
     if ((seals & seals_needed) != seals_needed)
@@ -89,39 +105,11 @@ std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
     const auto bytes = static_cast<std::size_t>(found.st_size);
     void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) refuse();
-    return std::shared_ptr<const SegmentView>(
-        new SegmentView({static_cast<const std::byte*>(memory), bytes}));
-}
-
-SegmentView::~SegmentView() {
-    ::munmap(const_cast<std::byte*>(memory_.data()), memory_.size());
-}
-
-namespace {
-
-constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
-/// With less, what a last page has too much would be a large part of it.
-constexpr std::size_t least_bytes = 2 * large_page_bytes;
-
-std::byte* large_memory(std::size_t bytes) {
-    if (bytes > SIZE_MAX - large_page_bytes) return nullptr;
-    const std::size_t pages = (bytes + large_page_bytes - 1) / large_page_bytes;
-    void* const memory = std::aligned_alloc(large_page_bytes, pages * large_page_bytes);
-    // Where the system has none, small pages do.
-    if (memory != nullptr) ::madvise(memory, bytes, MADV_HUGEPAGE);
-    return static_cast<std::byte*>(memory);
-}
-
-}  // namespace
-
-Memory::Memory(std::size_t bytes)
-    : own_(bytes < least_bytes
-               ? static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)))
-               : large_memory(bytes)),
-      bytes_(own_.get(), bytes),
-      packed_(bytes) {
-    if (own_ == nullptr)
-        throw make_error(ErrorCode::no_memory, "out of memory for a message of ", bytes, " bytes");
+    const auto unmap = [memory, bytes](const auto* view) {
+        ::munmap(memory, bytes);
+        delete view;
+    };
+    return {new std::span(static_cast<const std::byte*>(memory), bytes), unmap};
 }
 
 MemoryPool::MemoryPool(std::size_t most_unused) : most_unused_(most_unused), process_(::getpid()) {}
@@ -166,8 +154,8 @@ std::uint64_t MemoryPool::bytes_held() const {
 }
 
 bool MemoryPool::takes_segments(std::size_t bytes) const {
-    return shares_memory_ && !has_ended_ && bytes >= Segment::least_bytes &&
-           segments_ < Segment::max_of_connection;
+    return shares_memory_ && !has_ended_ && bytes >= Memory::least_shared_bytes &&
+           segments_ < Memory::max_segments;
 }
 
 MemoryPool::Owned MemoryPool::take_owned(std::size_t bytes) {
@@ -177,23 +165,14 @@ MemoryPool::Owned MemoryPool::take_owned(std::size_t bytes) {
         keeps_memory_ = true;
         if (Owned memory = take_unused(bytes)) return memory;
         wants_segment = takes_segments(bytes);
-        segments_ += wants_segment;
-        held_bytes_ += bytes;
     }
     // To reserve pages takes long: those who give memory back do not wait for it.
-    try {
-        std::unique_ptr<Segment> segment = wants_segment ? Segment::make(bytes) : nullptr;
-        if (segment != nullptr) return std::make_unique<Memory>(std::move(segment));
-        auto memory = std::make_unique<Memory>(bytes);
-        const std::lock_guard guard(lock_);
-        segments_ -= wants_segment;
-        return memory;
-    } catch (...) {
-        const std::lock_guard guard(lock_);
-        segments_ -= wants_segment;
-        held_bytes_ -= bytes;
-        throw;
-    }
+    Owned memory = wants_segment ? Memory::make_segment(bytes) : nullptr;
+    if (memory == nullptr) memory = std::make_unique<Memory>(bytes);
+    const std::lock_guard guard(lock_);
+    segments_ += memory->is_segment();
+    held_bytes_ += bytes;
+    return memory;
 }
 
 MemoryPool::Owned MemoryPool::take_unused(std::size_t bytes) {
@@ -202,25 +181,22 @@ MemoryPool::Owned MemoryPool::take_unused(std::size_t bytes) {
     std::vector<Owned>& same = found->second;
     // Private memory gives way to segments as soon as the receiver can read those.
     if (takes_segments(bytes))
-        std::erase_if(same,
-                      [this](const Owned& m) { return m->segment() == nullptr && !free(*m); });
+        std::erase_if(same, [this](const Owned& m) { return !m->is_segment() && !free(*m); });
     if (same.empty()) return nullptr;
-    auto last =
-        std::find_if(same.rbegin(), same.rend(), [](const Owned& m) { return m->has_memory(); });
-    if (last == same.rend()) last = same.rbegin();
-    if (!(*last)->has_memory()) {
-        if (!(*last)->segment()->reserve()) return nullptr;
+    // What came back last: such as has no memory was there before.
+    if (!same.back()->has_memory()) {
+        if (!same.back()->reserve()) return nullptr;
         held_bytes_ += bytes;
     }
-    Owned memory = std::move(*last);
-    same.erase(std::next(last).base());
+    Owned memory = std::move(same.back());
+    same.pop_back();
     return memory;
 }
 
 bool MemoryPool::free(const Memory& memory) {
     if (memory.has_memory()) held_bytes_ -= memory.bytes().size();
-    if (memory.segment() == nullptr) return false;
-    memory.segment()->give_memory_back();
+    if (!memory.is_segment()) return false;
+    memory.give_back();
     return true;
 }
 
@@ -228,7 +204,7 @@ void MemoryPool::give_back(Owned memory) noexcept {
     std::unique_lock guard(lock_, std::try_to_lock);
     // In a forked child the lock may be a thread's that is not there, for ever; and the memory of a
     // segment is the parent's, too.
-    if ((!guard || memory->segment() != nullptr) && ::getpid() != process_) return;
+    if ((!guard || memory->is_segment()) && ::getpid() != process_) return;
     if (!guard) guard.lock();
     const std::size_t bytes = memory->bytes().size();
     const auto drop = [&] { held_bytes_ -= memory->has_memory() ? bytes : 0; };

@@ -21,85 +21,54 @@
 
 namespace datamover::stream {
 
-class Segment {
-public:
-    /// Shorter messages go over the connection: a segment would cost more than it saves.
-    static constexpr std::size_t least_bytes = 1 << 15;
-    /// Of one connection, at the same time.
-    static constexpr int max_of_connection = 256;
+/// Another process's segment, mapped for reading as long as this is kept.
+using SegmentView = std::shared_ptr<const std::span<const std::byte>>;
+/// The caller closes the file. Throws io where it is no such memory, or its owner could take it
+/// away while it is read.
+SegmentView view_of_segment(int file);
 
-    /// Null where the system has no such memory, or no more of it. Its pages are reserved now.
-    static std::unique_ptr<Segment> make(std::size_t bytes);
-    ~Segment();
-    Segment(const Segment&) = delete;
-    Segment& operator=(const Segment&) = delete;
-
-    std::span<std::byte> memory() const { return memory_; }
-    /// Which of this process's segments it is.
-    std::uint64_t number() const { return number_; }
-    /// Gives the memory to the system; the segment stays, and reads as zeros.
-    void give_memory_back();
-    /// Has memory again; false where the system has no more of it.
-    bool reserve();
-    bool has_memory() const { return has_memory_; }
-    /// A new file descriptor, for the caller to close, by which the memory can be read, not
-    /// written. Throws io.
-    int open_for_reading() const;
-
-private:
-    Segment(Descriptor file, std::span<std::byte> memory);
-
-    Descriptor file_;
-    std::span<std::byte> memory_;
-    std::uint64_t number_;
-    bool has_memory_ = true;
-};
-
-/// Another process's segment, mapped for reading.
-class SegmentView {
-public:
-    /// The caller closes the file. Throws io where it is no such memory, or its owner could take it
-    /// away while it is read.
-    static std::shared_ptr<const SegmentView> of_file(int file);
-    ~SegmentView();
-    SegmentView(const SegmentView&) = delete;
-    SegmentView& operator=(const SegmentView&) = delete;
-
-    std::span<const std::byte> memory() const { return memory_; }
-
-private:
-    explicit SegmentView(std::span<const std::byte> memory) : memory_(memory) {}
-
-    std::span<const std::byte> memory_;
-};
-
-struct FreeBytes {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
-};
-
-/// Memory for a message or an array: this process's own, or a segment that a local receiver reads.
+/// Memory for a message or an array: private, or a segment that a local receiver reads.
 class Memory {
 public:
-    /// Of this process's own: in large pages where there are many bytes and the system has such, so
-    /// that loops over them miss fewer addresses. Throws no_memory.
+    /// Shorter messages go over the connection: a segment would cost more than it saves.
+    static constexpr std::size_t least_shared_bytes = 1 << 15;
+    /// Segments of one connection, at the same time.
+    static constexpr int max_segments = 256;
+
+    /// Private: in large pages where there are many bytes and the system has such, so that loops
+    /// over them miss fewer addresses. Throws no_memory.
     explicit Memory(std::size_t bytes);
-    explicit Memory(std::unique_ptr<Segment> segment)
-        : segment_(std::move(segment)), bytes_(segment_->memory()), packed_(bytes_.size()) {}
+    /// A segment; null where the system has no such memory, or no more of it. Its pages are
+    /// reserved now.
+    static std::unique_ptr<Memory> make_segment(std::size_t bytes);
+    ~Memory();
 
     std::span<std::byte> bytes() const { return bytes_; }
-    /// Null where the memory is this process's own.
-    Segment* segment() const { return segment_.get(); }
-    bool has_memory() const { return segment_ == nullptr || segment_->has_memory(); }
-
     /// How many of its bytes, from the first on, have been packed and may be read: all, unless
     /// `set_packed` said otherwise. Called by who packs and by who sends.
     std::size_t packed() const { return packed_.load(std::memory_order_acquire); }
     void set_packed(std::size_t bytes) const { packed_.store(bytes, std::memory_order_release); }
 
+    bool is_segment() const { return file_.get() >= 0; }
+    /// Gives the memory of a segment to the system; the segment stays, and reads as zeros.
+    void give_back() const;
+    /// Has memory again; false where the system has no more of it.
+    bool reserve() const;
+    bool has_memory() const { return has_memory_; }
+    /// Which of this process's segments it is.
+    std::uint64_t number() const { return number_; }
+    /// A new file descriptor, for the caller to close, by which the segment can be read, not
+    /// written. Throws io.
+    int open_for_reading() const;
+
 private:
-    std::unique_ptr<std::byte[], FreeBytes> own_;
-    std::unique_ptr<Segment> segment_;
-    std::span<std::byte> bytes_;
+    Memory(Descriptor file, std::span<std::byte> bytes, std::uint64_t number)
+        : file_(std::move(file)), bytes_(bytes), number_(number), packed_(bytes.size()) {}
+
+    const Descriptor file_;  ///< of a segment
+    const std::span<std::byte> bytes_;
+    const std::uint64_t number_ = 0;
+    mutable bool has_memory_ = true;
     mutable std::atomic<std::size_t> packed_;
 };
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "geometry/make_error.hpp"
@@ -14,24 +12,13 @@
 namespace datamover::stream {
 namespace {
 
-std::vector<std::int64_t> coordinates_of(const Point& point) {
-    std::vector<std::int64_t> coordinates;
-    for (int d = 0; d < point.dims(); ++d) coordinates.push_back(point[d]);
-    return coordinates;
-}
-
 /// The layout for more processes, which hold nothing.
 Layout filled_up(const Layout& layout, std::int64_t nprocs) {
     if (layout.nprocs() == nprocs) return layout;
-    if (const BlockCyclic* const given = layout.block_cyclic()) {
-        BlockCyclicOptions options;
-        options.grid = coordinates_of(given->grid());
-        options.first_process = coordinates_of(given->first_process());
-        options.column_major_grid = given->column_major_grid();
-        options.ranks = given->ranks();
-        options.replicas = given->replicas();
-        return BlockCyclic(given->shape(), given->distribution(), nprocs, options);
-    }
+    if (const BlockCyclic* const given = layout.block_cyclic())
+        return BlockCyclic(given->shape(), given->distribution(), nprocs,
+                           {given->grid().to_vector(), given->first_process().to_vector(),
+                            given->column_major_grid(), given->ranks(), given->replicas()});
     if (const FloorPlan* const given = layout.floor_plan())
         return FloorPlan(given->dims(), given->lower_corners(), given->upper_corners(),
                          given->owners(), nprocs);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -15,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "datamover/error.hpp"
@@ -45,10 +43,6 @@ public:
     }
     /// Collective: what every process brings, in order of rank; as many numbers as each likes.
     virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
-    /// The same; throws timeout where the others do not come for so long, and tells them then.
-    virtual std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) {
-        return gather(mine);
-    }
     /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
     /// throws where the wait has to end. Local.
     virtual void look_around() { check_interrupted(); }
@@ -94,10 +88,8 @@ inline void require_same(std::string_view what, const std::vector<std::string>& 
 using Deadline = std::optional<Clock::time_point>;
 
 inline Deadline deadline_after(std::optional<double> seconds) {
-    constexpr double most = 1e9;  // beyond it the clock's numbers end
-    if (!seconds || *seconds > most) return std::nullopt;
-    return Clock::now() +
-           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+    if (!seconds) return std::nullopt;
+    return Clock::now() + clock_time(*seconds);
 }
 
 inline bool is_over(const Deadline& deadline) {
