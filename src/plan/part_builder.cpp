@@ -68,34 +68,55 @@ void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first) {
 
 void PartBuilder::add(std::int64_t rank, std::int64_t term, std::int64_t source_block,
                       std::int64_t destination_block, const BoxShape& shape) {
-    peer_at(rank, term).entries.add(source_block, destination_block, shape);
+    list_of(peer_at(rank), term).entries.add(source_block, destination_block, shape);
 }
 
 void PartBuilder::add(std::int64_t rank, std::int64_t term, const BlockPair& blocks, Piece piece) {
-    Peer& peer = peer_at(rank, term);
-    peer.others.push_back(std::move(piece));
-    const auto number = static_cast<std::int64_t>(peer.others.size());
-    peer.entries.list().boxes.push_back({blocks.source_block, blocks.destination_block, -number});
+    Peer& peer = peer_at(rank);
+    if (!peer.list && peer.only.empty()) {
+        peer.only.push_back(std::move(piece));
+        peer.only_blocks = blocks;
+        peer.only_term = term;
+        return;
+    }
+    list_of(peer, term).add(blocks, std::move(piece));
 }
 
-PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank, std::int64_t term) {
-    if (peers_.empty() || peers_[last_].rank != rank) {
-        const std::uint64_t hash = geometry::hash_words({&rank, 1});
-        const std::int64_t known = peer_numbers_.find(hash, [&](std::int64_t number) {
-            return peers_[static_cast<std::size_t>(number)].rank == rank;
-        });
-        last_ = known >= 0 ? static_cast<std::size_t>(known) : peers_.size();
-        if (known < 0) {
-            peer_numbers_.insert(hash, static_cast<std::int64_t>(last_));
-            peers_.emplace_back().rank = rank;
-        }
+PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank) {
+    if (!peers_.empty() && peers_[last_].rank == rank) return peers_[last_];
+    const std::uint64_t hash = geometry::hash_words({&rank, 1});
+    const std::int64_t known = peer_numbers_.find(hash, [&](std::int64_t number) {
+        return peers_[static_cast<std::size_t>(number)].rank == rank;
+    });
+    if (known >= 0) {
+        last_ = static_cast<std::size_t>(known);
+    } else {
+        last_ = peers_.size();
+        peer_numbers_.insert(hash, static_cast<std::int64_t>(last_));
+        peers_.emplace_back().rank = rank;
     }
-    peers_[last_].begin_term(term);
     return peers_[last_];
 }
 
+PartBuilder::List& PartBuilder::list_of(Peer& peer, std::int64_t term) {
+    if (!peer.list) peer.list = std::make_unique<List>();
+    if (!peer.only.empty()) {
+        peer.list->begin_term(peer.only_term);
+        peer.list->add(peer.only_blocks, std::move(peer.only.front()));
+        peer.only.clear();
+    }
+    peer.list->begin_term(term);
+    return *peer.list;
+}
+
+void PartBuilder::List::add(const BlockPair& blocks, Piece piece) {
+    others.push_back(std::move(piece));
+    entries.list().boxes.push_back(
+        {blocks.source_block, blocks.destination_block, -static_cast<std::int64_t>(others.size())});
+}
+
 /// Ends the term before, if it is another.
-void PartBuilder::Peer::begin_term(std::int64_t next) {
+void PartBuilder::List::begin_term(std::int64_t next) {
     if (term == next) return;
     std::vector<PlacedBox>& boxes = entries.list().boxes;
     sort_by_blocks(boxes, first_of_term);
@@ -103,7 +124,7 @@ void PartBuilder::Peer::begin_term(std::int64_t next) {
     term = next;
 }
 
-std::vector<Piece> PartBuilder::Peer::finish() {
+std::vector<Piece> PartBuilder::List::finish() {
     begin_term(-1);
     std::vector<Piece> pieces;
     if (others.empty()) {
@@ -136,7 +157,8 @@ std::vector<PeerPart> PartBuilder::build() {
     std::vector<PeerPart> parts;
     parts.reserve(peers_.size());
     for (const auto& [rank, number] : order) {
-        PairPart part{peers_[number].finish()};
+        Peer& peer = peers_[number];
+        PairPart part{peer.list ? peer.list->finish() : std::move(peer.only)};
         if (!part.empty()) parts.push_back({rank, std::move(part)});
     }
     peers_.clear();

@@ -47,21 +47,29 @@ public:
     std::vector<PeerPart> build();
 
 private:
-    /// The boxes and other pieces of a peer, in order of terms.
-    struct Peer {
-        std::int64_t rank = 0;
+    /// Boxes and other pieces, in order of terms.
+    struct List {
         /// A negative shape stands for a piece that is no box.
         BoxListBuilder entries;
         std::vector<Piece> others;
         std::int64_t term = -1;
         std::size_t first_of_term = 0;
 
+        void add(const BlockPair& blocks, Piece piece);
         void begin_term(std::int64_t next);
         std::vector<Piece> finish();
     };
+    struct Peer {
+        std::int64_t rank = 0;
+        /// One piece that is no box, as long as there is nothing else.
+        std::vector<Piece> only;
+        BlockPair only_blocks;
+        std::int64_t only_term = -1;
+        std::unique_ptr<List> list;
+    };
 
-    /// The peer, which is at this term.
-    Peer& peer_at(std::int64_t rank, std::int64_t term);
+    Peer& peer_at(std::int64_t rank);
+    static List& list_of(Peer& peer, std::int64_t term);
 
     std::vector<Peer> peers_;
     geometry::RecordIndex peer_numbers_;

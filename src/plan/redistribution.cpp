@@ -267,8 +267,9 @@ Region SectionFrame::oriented(Side side, const Region& region) const {
 
 std::vector<AxisSet> SectionFrame::oriented_sets(Side side, const Layout& layout,
                                                  std::int64_t block) const {
-    const std::vector<AxisSet> of_layout = layout.axis_sets(block);
-    std::vector<AxisSet> sets = of_layout;
+    std::vector<AxisSet> sets = layout.axis_sets(block);
+    if (side == Side::destination) return sets;
+    const std::vector<AxisSet> of_layout = sets;
     for (int k = 0; k < extent.dims(); ++k) {
         const AxisSet& set = of_layout[static_cast<std::size_t>(dim(side, k))];
         sets[static_cast<std::size_t>(k)] = sign(side, k) < 0 ? set.mirrored() : set;
