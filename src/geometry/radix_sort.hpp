@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,9 +30,13 @@ void sort_by(std::span<T> values, Key key) {
     };
     const auto [least, most] = std::ranges::minmax_element(values, {}, key);
     const std::uint64_t base = number(*least), range = number(*most) - base;
+    std::uint64_t differing_bits = 0;
+    for (const T& value : values) differing_bits |= number(value) - base;
     std::vector<T> sorted(values.size());
     std::span<T> from = values, to = sorted;
-    for (int shift = 0; shift < 64 && range >> shift != 0; shift += digit_bits) {
+    // Addresses are multiples of the size of an element.
+    for (int shift = std::countr_zero(differing_bits); shift < 64 && range >> shift != 0;
+         shift += digit_bits) {
         const auto digit = [&](const T& value) {
             return ((number(value) - base) >> shift) & (buckets - 1);
         };

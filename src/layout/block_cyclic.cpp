@@ -201,20 +201,7 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
         invalid_block_cyclic(concat("ranks has ", ranks_.size(), " entries, the grid ", grid_,
                                     " of ", replicas_, " replicas has ", num_blocks(),
                                     " positions"));
-    positions_by_rank_.resize(ranks_.size());
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-        if (ranks_[i] < 0 || ranks_[i] >= nprocs)
-            throw make_error(ErrorCode::out_of_range, "rank ", ranks_[i], " in ranks is not in 0..",
-                             nprocs - 1);
-        positions_by_rank_[i] = static_cast<std::int64_t>(i);
-    }
-    const auto rank_of = [&](std::int64_t p) { return ranks_[static_cast<std::size_t>(p)]; };
-    std::ranges::sort(positions_by_rank_,
-                      [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
-    for (std::size_t i = 1; i < positions_by_rank_.size(); ++i)
-        if (rank_of(positions_by_rank_[i - 1]) == rank_of(positions_by_rank_[i]))
-            invalid_block_cyclic(
-                concat("rank ", rank_of(positions_by_rank_[i]), " stands twice in ranks"));
+    positions_by_rank_ = layout::blocks_by_rank(ranks_, nprocs, "ranks");
 }
 
 BlockCyclic BlockCyclic::cyclic(const Point& shape, const Point& block, const Point& grid) {
@@ -238,12 +225,7 @@ std::int64_t BlockCyclic::owner(std::int64_t block) const {
 std::int64_t BlockCyclic::block_of(std::int64_t rank) const {
     layout::check_number("rank", rank, nprocs_);
     if (ranks_.empty()) return rank < num_blocks() ? rank : -1;
-    const auto it = std::lower_bound(
-        positions_by_rank_.begin(), positions_by_rank_.end(), rank,
-        [&](std::int64_t p, std::int64_t r) { return ranks_[static_cast<std::size_t>(p)] < r; });
-    const bool found =
-        it != positions_by_rank_.end() && ranks_[static_cast<std::size_t>(*it)] == rank;
-    return found ? *it : -1;
+    return layout::block_of_rank(ranks_, positions_by_rank_, rank);
 }
 
 Point BlockCyclic::grid_coordinates(std::int64_t block) const {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "geometry/make_error.hpp"
 
@@ -28,5 +30,16 @@ inline void check_nprocs(std::int64_t nprocs) {
 inline void check_number(const char* what, std::int64_t number, std::int64_t end) {
     if (number < 0 || number >= end) refuse_number(what, number, end);
 }
+
+// The ranks that blocks are assigned to, each to at most one.
+
+/// The numbers of the blocks by their ranks. Throws out_of_range unless 0 <= rank < nprocs,
+/// invalid_argument for a rank that occurs twice; `name` is that of the argument.
+std::vector<std::int64_t> blocks_by_rank(std::span<const std::int64_t> ranks, std::int64_t nprocs,
+                                         const char* name);
+
+/// The block of a rank, or -1. O(log n).
+std::int64_t block_of_rank(std::span<const std::int64_t> ranks,
+                           std::span<const std::int64_t> by_rank, std::int64_t rank);
 
 }  // namespace datamover::layout

@@ -38,19 +38,7 @@ FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_
         invalid_flat_layout(concat("blocks of ", block_elems,
                                    " elements of the flattened array; they need at least 1"));
     block_elems_ = std::min(block_elems, std::max<std::int64_t>(elems_, 1));
-    blocks_by_rank_.resize(owners_.size());
-    for (std::size_t i = 0; i < owners_.size(); ++i) {
-        if (owners_[i] < 0 || owners_[i] >= nprocs)
-            throw make_error(ErrorCode::out_of_range, "rank ", owners_[i],
-                             " in owners is not in 0..", nprocs - 1);
-        blocks_by_rank_[i] = static_cast<std::int64_t>(i);
-    }
-    std::ranges::sort(blocks_by_rank_,
-                      [&](std::int64_t a, std::int64_t b) { return owner(a) < owner(b); });
-    for (std::size_t i = 1; i < blocks_by_rank_.size(); ++i)
-        if (owner(blocks_by_rank_[i - 1]) == owner(blocks_by_rank_[i]))
-            invalid_flat_layout(
-                concat("rank ", owner(blocks_by_rank_[i]), " stands twice in owners"));
+    blocks_by_rank_ = layout::blocks_by_rank(owners_, nprocs, "owners");
 }
 
 FlatCyclic FlatCyclic::of_bytes(const Point& shape, std::int64_t block_bytes,
@@ -78,12 +66,7 @@ std::int64_t FlatCyclic::owner(std::int64_t block) const {
 std::int64_t FlatCyclic::block_of(std::int64_t rank) const {
     layout::check_number("rank", rank, nprocs_);
     if (owners_.empty()) return rank;
-    const auto it = std::lower_bound(
-        blocks_by_rank_.begin(), blocks_by_rank_.end(), rank,
-        [&](std::int64_t b, std::int64_t r) { return owners_[static_cast<std::size_t>(b)] < r; });
-    const bool found =
-        it != blocks_by_rank_.end() && owners_[static_cast<std::size_t>(*it)] == rank;
-    return found ? *it : -1;
+    return layout::block_of_rank(owners_, blocks_by_rank_, rank);
 }
 
 AxisSet FlatCyclic::flat_set(std::int64_t block) const {

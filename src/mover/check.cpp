@@ -167,7 +167,7 @@ std::int64_t digest_of(const MoverOptions& options) {
 
 std::int64_t digest_of(const Moves& moves) {
     plan::PlanWriter words;
-    for (const PlannedParts& planned : moves.plans) words.put_all(plan::plan_digests(planned.plan));
+    for (const PlannedParts& planned : moves.plans) words.put(plan::plan_digests(planned.plan));
     for (const Motion& motion : moves.motions) {
         words.put(static_cast<std::int64_t>(motion.plan));
         words.put(text_of(motion.alpha));

@@ -104,11 +104,8 @@ int64_t BlockCyclicAxis::below(int64_t t, int64_t upper) const {
 
 AxisOverlap::AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& destination,
                          int64_t extent, int64_t max_walked_blocks)
-    : source_(source),
-      destination_(destination),
-      extent_(extent),
-      source_peers_(to_index(source.coordinates), 0),
-      destination_peers_(to_index(destination.coordinates), 0) {
+    : axes_{source, destination}, extent_(extent) {
+    for (const Side side : both_sides) peers_[side].resize(to_index(axes_[side].coordinates));
     const int64_t common = bounded_lcm(source.period(), destination.period(), extent);
     const int64_t blocks =
         geometry::bounded_add(geometry::bounded_add(common / source.block, source.coordinates),
@@ -116,9 +113,9 @@ AxisOverlap::AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& d
     if (blocks <= max_walked_blocks) {
         count_by_walking(common);
     } else if (one_block_each(source, extent)) {
-        count_by_intervals(false);
+        count_by_intervals(Side::source);
     } else if (one_block_each(destination, extent)) {
-        count_by_intervals(true);
+        count_by_intervals(Side::destination);
     } else {
         throw make_error(ErrorCode::unsupported, "the two distributions repeat only after ", common,
                          " indices (", blocks,
@@ -129,34 +126,33 @@ AxisOverlap::AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& d
 void AxisOverlap::count_by_walking(int64_t common_period) {
     const int64_t repeats = common_period > 0 ? extent_ / common_period : 0;
     const int64_t tail = common_period > 0 ? extent_ % common_period : 0;
-    const bool dense = source_.coordinates <= max_dense_pairs / destination_.coordinates;
-    if (dense) dense_.assign(to_index(source_.coordinates * destination_.coordinates), 0);
-    TouchedSums row(destination_.coordinates);
+    const auto& [source, destination] = axes_;
+    const bool dense = source.coordinates <= max_dense_pairs / destination.coordinates;
+    if (dense) dense_.assign(to_index(source.coordinates * destination.coordinates), 0);
+    TouchedSums row(destination.coordinates);
     SizeCounter sizes;
-    for (int64_t a = 0; a < source_.coordinates; ++a) {
-        for_each_block(source_, a, a + 1, common_period, [&](int64_t t, int64_t end) {
+    for (int64_t a = 0; a < source.coordinates; ++a) {
+        for_each_block(source, a, a + 1, common_period, [&](int64_t t, int64_t end) {
             while (t < end) {
-                const int64_t stop = std::min(end, destination_.block_end(t));
+                const int64_t stop = std::min(end, axes_.destination.block_end(t));
                 const int64_t in_tail = std::clamp<int64_t>(tail - t, 0, stop - t);
-                row.add(destination_.coordinate_at(t), repeats * (stop - t) + in_tail);
+                row.add(axes_.destination.coordinate_at(t), repeats * (stop - t) + in_tail);
                 t = stop;
             }
         });
         row.take([&](int64_t c, int64_t elems) {
-            ++source_peers_[to_index(a)];
-            ++destination_peers_[to_index(c)];
+            ++peers_.source[to_index(a)];
+            ++peers_.destination[to_index(c)];
             sizes.add(elems, 1);
-            if (dense) dense_[to_index(a * destination_.coordinates + c)] = elems;
+            if (dense) dense_[to_index(a * axes_.destination.coordinates + c)] = elems;
         });
     }
     sizes_ = sizes.sorted();
 }
 
-void AxisOverlap::count_by_intervals(bool swapped) {
-    const BlockCyclicAxis& whole = swapped ? destination_ : source_;
-    const BlockCyclicAxis& dealt = swapped ? source_ : destination_;
-    auto& whole_peers = swapped ? destination_peers_ : source_peers_;
-    auto& dealt_peers = swapped ? source_peers_ : destination_peers_;
+void AxisOverlap::count_by_intervals(Side whole_side) {
+    const BlockCyclicAxis &whole = axes_[whole_side], &dealt = axes_[other(whole_side)];
+    auto &whole_peers = peers_[whole_side], &dealt_peers = peers_[other(whole_side)];
     const int64_t q = dealt.coordinates;
     std::vector<int64_t> change(to_index(q) + 1,
                                 0);  // of dealt_peers, from coordinate to coordinate
@@ -207,45 +203,36 @@ void AxisOverlap::count_by_intervals(bool swapped) {
 }
 
 int64_t AxisOverlap::shared(int64_t source, int64_t destination) const {
-    if (!dense_.empty()) return dense_[to_index(source * destination_.coordinates + destination)];
+    if (!dense_.empty())
+        return dense_[to_index(source * axes_.destination.coordinates + destination)];
     return shared(source, source + 1, destination, destination + 1);
 }
 
 int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t destination_begin,
                             int64_t destination_end) const {
     if (source_begin >= source_end || destination_begin >= destination_end) return 0;
-    if (destination_end - destination_begin == destination_.coordinates)
-        return source_.below(extent_, source_end) - source_.below(extent_, source_begin);
+    if (destination_end - destination_begin == axes_.destination.coordinates)
+        return axes_.source.below(extent_, source_end) - axes_.source.below(extent_, source_begin);
     // Walk over the blocks of the side with fewer of them and count on the other in O(1).
-    const bool walk_source = source_.period() >= destination_.period();
-    const BlockCyclicAxis& walked = walk_source ? source_ : destination_;
-    const BlockCyclicAxis& counted = walk_source ? destination_ : source_;
-    const int64_t begin = walk_source ? source_begin : destination_begin;
-    const int64_t end = walk_source ? source_end : destination_end;
-    const int64_t lower = walk_source ? destination_begin : source_begin;
-    const int64_t upper = walk_source ? destination_end : source_end;
+    const PerSide<int64_t> begin{source_begin, destination_begin};
+    const PerSide<int64_t> end{source_end, destination_end};
+    const bool walk_source = axes_.source.period() >= axes_.destination.period();
+    const Side walk = walk_source ? Side::source : Side::destination, count = other(walk);
+    const BlockCyclicAxis &walked = axes_[walk], &counted = axes_[count];
     const auto count_at = [&](int64_t t) {
-        return counted.below(t, upper) - counted.below(t, lower);
+        return counted.below(t, end[count]) - counted.below(t, begin[count]);
     };
 
     const int64_t common = bounded_lcm(walked.period(), counted.period(), extent_);
     const int64_t repeats = common > 0 ? extent_ / common : 0;
     const int64_t tail = common > 0 ? extent_ % common : 0;
     int64_t total = 0;
-    for_each_block(walked, begin, end, common, [&](int64_t lo, int64_t hi) {
+    for_each_block(walked, begin[walk], end[walk], common, [&](int64_t lo, int64_t hi) {
         const int64_t at_lo = count_at(lo);
         total += repeats * (count_at(hi) - at_lo);
         if (lo < tail) total += count_at(std::min(hi, tail)) - at_lo;
     });
     return total;
-}
-
-int64_t AxisOverlap::source_elems(int64_t c) const {
-    return source_.below(extent_, c + 1) - source_.below(extent_, c);
-}
-
-int64_t AxisOverlap::destination_elems(int64_t c) const {
-    return destination_.below(extent_, c + 1) - destination_.below(extent_, c);
 }
 
 // Elements shared by two processes, or ranges of processes, in a block-cyclic redistribution.
@@ -279,8 +266,7 @@ std::optional<GridOverlap> GridOverlap::of(const MotionPlan& plan) {
     if (all == nullptr || !all->flip.empty() || all->source_region.empty()) return std::nullopt;
     if (source->replicas() > 1 || destination->replicas() > 1) return std::nullopt;
     GridOverlap overlap;
-    overlap.source_ = *source;
-    overlap.destination_ = *destination;
+    overlap.layouts_ = {*source, *destination};
     for (int k = 0; k < destination->dims(); ++k) {
         const int d = all->axes.empty() ? k : all->axes[static_cast<std::size_t>(k)];
         overlap.source_dim_.push_back(d);
@@ -292,30 +278,20 @@ std::optional<GridOverlap> GridOverlap::of(const MotionPlan& plan) {
 }
 
 int64_t GridOverlap::elems(const Point& source, const Point& destination) const {
-    return product([&](const AxisOverlap& axis, int from, int to) {
-        return axis.shared(source[from], destination[to]);
+    return product([&](const AxisOverlap& axis, const PerSide<int>& dim) {
+        return axis.shared(source[dim.source], destination[dim.destination]);
     });
 }
 
-int64_t GridOverlap::source_elems(const Point& source) const {
-    return product(
-        [&](const AxisOverlap& axis, int from, int) { return axis.source_elems(source[from]); });
-}
-
-int64_t GridOverlap::destination_elems(const Point& destination) const {
-    return product([&](const AxisOverlap& axis, int, int to) {
-        return axis.destination_elems(destination[to]);
+int64_t GridOverlap::elems(Side side, const Point& position) const {
+    return product([&](const AxisOverlap& axis, const PerSide<int>& dim) {
+        return axis.elems(side, position[dim[side]]);
     });
 }
 
-int64_t GridOverlap::source_peers(const Point& source) const {
-    return product(
-        [&](const AxisOverlap& axis, int from, int) { return axis.source_peers(source[from]); });
-}
-
-int64_t GridOverlap::destination_peers(const Point& destination) const {
-    return product([&](const AxisOverlap& axis, int, int to) {
-        return axis.destination_peers(destination[to]);
+int64_t GridOverlap::peers(Side side, const Point& position) const {
+    return product([&](const AxisOverlap& axis, const PerSide<int>& dim) {
+        return axis.peers(side, position[dim[side]]);
     });
 }
 
@@ -358,9 +334,10 @@ std::vector<GridOverlap::Box> GridOverlap::boxes(const BlockCyclic& layout, int6
 int64_t GridOverlap::elems(int64_t source_lo, int64_t source_hi, int64_t destination_lo,
                            int64_t destination_hi) const {
     int64_t sum = 0;
-    for (const Box& s : boxes(source_, source_lo, source_hi))
-        for (const Box& t : boxes(destination_, destination_lo, destination_hi))
-            sum += product([&](const AxisOverlap& axis, int from, int to) {
+    for (const Box& s : boxes(layouts_.source, source_lo, source_hi))
+        for (const Box& t : boxes(layouts_.destination, destination_lo, destination_hi))
+            sum += product([&](const AxisOverlap& axis, const PerSide<int>& dim) {
+                const int from = dim.source, to = dim.destination;
                 return axis.shared(s.lo[from], s.hi[from], t.lo[to], t.hi[to]);
             });
     return sum;
@@ -381,13 +358,13 @@ std::map<int64_t, int64_t> GridOverlap::sizes() const {
 }
 
 int64_t GridOverlap::smallest() const {
-    return product([](const AxisOverlap& axis, int, int) {
+    return product([](const AxisOverlap& axis, const PerSide<int>&) {
         return axis.sizes().empty() ? 0 : axis.sizes().begin()->first;
     });
 }
 
 int64_t GridOverlap::largest() const {
-    return product([](const AxisOverlap& axis, int, int) {
+    return product([](const AxisOverlap& axis, const PerSide<int>&) {
         return axis.sizes().empty() ? 0 : axis.sizes().rbegin()->first;
     });
 }

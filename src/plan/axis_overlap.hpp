@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
+#include "datamover/side.hpp"
 #include "geometry/checked.hpp"
 
 namespace datamover::plan {
@@ -51,23 +52,24 @@ public:
     /// Positions that two half-open ranges of coordinates share.
     std::int64_t shared(std::int64_t source_begin, std::int64_t source_end,
                         std::int64_t destination_begin, std::int64_t destination_end) const;
-    /// Positions of the section at a coordinate.
-    std::int64_t source_elems(std::int64_t coordinate) const;
-    std::int64_t destination_elems(std::int64_t coordinate) const;
+    /// Positions of the section at a coordinate of a side.
+    std::int64_t elems(Side side, std::int64_t coordinate) const {
+        return axes_[side].below(extent_, coordinate + 1) - axes_[side].below(extent_, coordinate);
+    }
     /// Number of coordinates of the other side with which a coordinate shares something.
-    std::int64_t source_peers(std::int64_t c) const { return source_peers_[to_index(c)]; }
-    std::int64_t destination_peers(std::int64_t c) const { return destination_peers_[to_index(c)]; }
+    std::int64_t peers(Side side, std::int64_t c) const { return peers_[side][to_index(c)]; }
     /// Number of pairs of coordinates for each number (> 0) of shared positions.
     const std::map<std::int64_t, std::int64_t>& sizes() const { return sizes_; }
 
 private:
     static std::size_t to_index(std::int64_t i) { return static_cast<std::size_t>(i); }
     void count_by_walking(std::int64_t common_period);
-    void count_by_intervals(bool swapped);
+    /// `whole` is the side that has one block each.
+    void count_by_intervals(Side whole);
 
-    BlockCyclicAxis source_, destination_;
+    PerSide<BlockCyclicAxis> axes_;
     std::int64_t extent_ = 0;
-    std::vector<std::int64_t> source_peers_, destination_peers_;
+    PerSide<std::vector<std::int64_t>> peers_;
     std::map<std::int64_t, std::int64_t> sizes_;
     std::vector<std::int64_t> dense_;  ///< shared counts of all pairs where the grids are small
 };
@@ -101,11 +103,9 @@ public:
             if (product > 0) visit(i, product);
         }
     }
-    std::int64_t source_elems(const Point& source) const;
-    std::int64_t destination_elems(const Point& destination) const;
+    std::int64_t elems(Side side, const Point& position) const;
     /// Number of positions of the other side with which a position shares something.
-    std::int64_t source_peers(const Point& source) const;
-    std::int64_t destination_peers(const Point& destination) const;
+    std::int64_t peers(Side side, const Point& position) const;
     /// Elements from positions [source_lo, source_hi) to [destination_lo, destination_hi).
     std::int64_t elems(std::int64_t source_lo, std::int64_t source_hi, std::int64_t destination_lo,
                        std::int64_t destination_hi) const;
@@ -116,24 +116,23 @@ public:
     std::int64_t smallest() const;
     std::int64_t largest() const;
 
-    const BlockCyclic& source() const { return source_; }
-    const BlockCyclic& destination() const { return destination_; }
+    const BlockCyclic& layout(Side side) const { return layouts_[side]; }
 
 private:
     struct Box {
         Point lo, hi;
     };
     static std::vector<Box> boxes(const BlockCyclic& layout, std::int64_t lo, std::int64_t hi);
-    /// Of a factor of each dimension: factor(axis, the source's dimension, the destination's).
+    /// Of a factor of each dimension: factor(axis, the dimension of each side).
     template <class Factor>
     std::int64_t product(Factor&& factor) const {
         std::int64_t all = 1;
         for (std::size_t k = 0; k < axes_.size() && all > 0; ++k)
-            all *= factor(axes_[k], source_dim_[k], static_cast<int>(k));
+            all *= factor(axes_[k], PerSide<int>{source_dim_[k], static_cast<int>(k)});
         return all;
     }
 
-    BlockCyclic source_, destination_;
+    PerSide<BlockCyclic> layouts_;
     std::vector<AxisOverlap> axes_;  ///< one per dimension of the destination
     std::vector<int> source_dim_;    ///< the source's dimension for each of them
 };

@@ -164,38 +164,43 @@ private:
     }
 
     void add(const ProductPiece& content) {
+        // Places in memory lie inside its blocks, those in the message before its end.
+        products_.append_fitting(placed(content, sides_, done_elems_, order_));
+    }
+
+    static Product placed(const ProductPiece& content, const PerSide<RelationSide>& sides,
+                          std::int64_t done_elems, MessageOrder order) {
         Product product;
         BlockMemories memory;
         for (const Side side : both_sides) {
-            if (sides_[side].memory) memory[side] = &memory_of(sides_[side], content.block(side));
+            if (sides[side].memory) memory[side] = &memory_of(sides[side], content.block(side));
             product.offset_bytes(side) =
-                memory[side] ? memory[side]->offset_bytes : done_elems_ * sides_[side].elem_bytes;
+                memory[side] ? memory[side]->offset_bytes : done_elems * sides[side].elem_bytes;
         }
         for (const Side side : both_sides)
-            if (memory[side]) check_piece_inside(content, sides_[side], *memory[side], side);
+            if (memory[side]) check_piece_inside(content, sides[side], *memory[side], side);
         const std::size_t dims = content.axes.size();
         product.axes.resize(dims);
         std::int64_t inner_elems = 1;
         for (std::size_t k = dims; k-- > 0;) {
-            const bool row_major = order_ == MessageOrder::row_major;
+            const bool row_major = order == MessageOrder::row_major;
             const PieceAxis& axis = content.axes[row_major ? k : dims - 1 - k];
-            product.axes[k] = placed(axis, memory, inner_elems);
+            product.axes[k] = placed(axis, memory, sides, inner_elems);
             inner_elems *= axis.table->size();
         }
-        // Places in memory lie inside its blocks, those in the message before its end.
-        products_.append_fitting(product);
+        return product;
     }
 
     /// An axis between its blocks' memories, or a memory and a message in which `inner_elems` stand
     /// between one position and the next.
-    ProductAxis placed(const PieceAxis& axis, const BlockMemories& memory,
-                       std::int64_t inner_elems) const {
+    static ProductAxis placed(const PieceAxis& axis, const BlockMemories& memory,
+                              const PerSide<RelationSide>& sides, std::int64_t inner_elems) {
         ProductAxis made;
         made.table = axis.table;
         for (const Side side : both_sides) {
             made.stride_bytes(side) =
                 memory[side] ? axis.sign(side) * memory[side]->strides_bytes[axis.dim(side)]
-                             : inner_elems * sides_[side].elem_bytes;
+                             : inner_elems * sides[side].elem_bytes;
             if (!memory[side])
                 made.table = std::make_shared<const AxisTable>(axis.table->half(other(side)));
         }
@@ -234,25 +239,17 @@ private:
 
     AddressRelation box_half(const ReshapePiece& content, Side kept,
                              std::int64_t message_elems) const {
-        const BlockMemory& memory = memory_of(sides_[kept], content.block(kept));
+        PerSide<RelationSide> sides = sides_;
+        sides[other(kept)].memory = nullptr;
+        ProductPiece half{content, {}};
         const Region& box = content.box(kept);
-        const Side message = other(kept);
-        std::int64_t inner_bytes = sides_[message].elem_bytes;
-        Product product;
-        product.offset_bytes(kept) = memory.offset_bytes;
-        product.offset_bytes(message) = message_elems * inner_bytes;
-        for (int d = box.dims() - 1; d >= 0; --d) {
-            check_inside(sides_[kept], memory, d, {box.lo()[d], box.hi()[d] - 1});
-            AxisRun run{0, 0, box.extent(d)};
-            run.start(kept) = box.lo()[d];
-            ProductAxis axis{std::make_shared<const AxisTable>(AxisTable({run}))};
-            axis.stride_bytes(kept) = memory.strides_bytes[d];
-            axis.stride_bytes(message) = inner_bytes;
-            product.axes.insert(product.axes.begin(), std::move(axis));
-            inner_bytes *= box.extent(d);
-        }
-        return AddressRelation::from_products({std::move(product)}, sides_.source.elem_bytes,
-                                              sides_.destination.elem_bytes);
+        for (int d = 0; d < box.dims(); ++d)
+            half.axes.push_back({std::make_shared<const AxisTable>(
+                                     AxisTable::interval(box.lo()[d], box.lo()[d], box.extent(d))),
+                                 d, d});
+        return AddressRelation::from_products(
+            {placed(half, sides, message_elems, MessageOrder::row_major)}, sides_.source.elem_bytes,
+            sides_.destination.elem_bytes);
     }
 
     void add(const IndexPiece& content) {

@@ -12,60 +12,59 @@
 
 #include "compile.hpp"
 #include "geometry/make_error.hpp"
+#include "redistribution.hpp"
 
 namespace datamover::plan {
 namespace {
 
+std::int64_t block_of(const Piece& piece, Side side) {
+    if (const auto* list = std::get_if<BoxList>(&piece.content))
+        return list->boxes.front().block(side);
+    return std::visit(
+        [&](const auto& content) {
+            if constexpr (requires { content.block(side); }) return content.block(side);
+            return std::int64_t{0};
+        },
+        piece.content);
+}
+
 std::string named(const char* side, const Touch& touch) {
-    return concat(side, " block ", spans_of(touch.piece, touch.side).block, ", region ",
+    return concat(side, " block ", block_of(touch.piece, touch.side), ", region ",
                   section(*touch.array->layout, touch.piece, touch.side).to_string());
 }
 
 std::string written_by(const Touch& w) {
-    return concat(named("destination", w), " (from block ", spans_of(w.piece, Side::source).block,
+    return concat(named("destination", w), " (from block ", block_of(w.piece, Side::source),
                   " of process ", w.peer, ")");
 }
 
 }  // namespace
 
-LocalSpans spans_of(const Piece& piece, Side side) {
-    LocalSpans local;
-    if (const auto* product = std::get_if<ProductPiece>(&piece.content)) {
-        local.block = product->block(side);
+Region section(const Layout& layout, const Piece& piece, Side side) {
+    if (const auto* list = std::get_if<BoxList>(&piece.content)) {
+        const PlacedBox& first = list->boxes.front();
+        const BlockPair blocks{first.source_block, first.destination_block};
+        return section(layout, {product_of(blocks, list->shape_of(first))}, side);
+    }
+    const auto* product = std::get_if<ProductPiece>(&piece.content);
+    const auto* reshape = std::get_if<ReshapePiece>(&piece.content);
+    if (!layout.has_products() || (!product && !reshape)) return layout.domain();
+    const std::int64_t block = block_of(piece, side);
+    const auto sets = layout.axis_sets(block);
+    Point lo = layout.block_extents(block), hi = lo;
+    const auto set_positions = [&](int d, std::int64_t first, std::int64_t last) {
+        const AxisSet& set = sets[static_cast<std::size_t>(d)];
+        lo[d] = set.global(first);
+        hi[d] = set.global(last) + 1;
+    };
+    if (product)
         for (const PieceAxis& axis : product->axes) {
             const Extent extent = positions_of(axis, side);
-            local.spans.push_back({axis.dim(side), {extent.low, extent.high + 1}});
+            set_positions(axis.dim(side), extent.low, extent.high);
         }
-    } else if (const auto* reshape = std::get_if<ReshapePiece>(&piece.content)) {
-        local.block = reshape->block(side);
-        const Region& box = reshape->box(side);
-        for (int d = 0; d < box.dims(); ++d) local.spans.push_back({d, {box.lo()[d], box.hi()[d]}});
-    } else if (const auto* list = std::get_if<BoxList>(&piece.content)) {
-        local.block = list->boxes.front().block(side);
-        for (const BoxAxis& axis : list->shape_of(list->boxes.front()).axes()) {
-            const std::int64_t first = axis.start(side);
-            local.spans.push_back({axis.dim(side), {first, first + axis.length}});
-        }
-    } else {
-        if (const auto* indices = std::get_if<IndexPiece>(&piece.content))
-            local.block = indices->block(side);
-        else
-            local.block = std::get<RangesPiece>(piece.content).block(side);
-        local.whole = true;
-    }
-    return local;
-}
-
-Region section(const Layout& layout, const Piece& piece, Side side) {
-    const LocalSpans local = spans_of(piece, side);
-    if (local.whole || !layout.has_products()) return layout.domain();
-    const auto sets = layout.axis_sets(local.block);
-    Point lo = layout.block_extents(local.block), hi = lo;
-    for (const auto& [d, span] : local.spans) {
-        const AxisSet& set = sets[static_cast<std::size_t>(d)];
-        lo[d] = set.global(span.lo);
-        hi[d] = set.global(span.hi - 1) + 1;
-    }
+    if (reshape)
+        for (int d = 0; d < lo.dims(); ++d)
+            set_positions(d, reshape->box(side).lo()[d], reshape->box(side).hi()[d] - 1);
     return {lo, hi};
 }
 

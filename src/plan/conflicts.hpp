@@ -47,19 +47,6 @@ void check_overlaps(std::span<const BoundParts> move, std::int64_t rank);
 
 // Pieces of a process's blocks that a move touches, for checks and their messages.
 
-/// Local positions from lo to hi - 1.
-struct Span {
-    std::int64_t lo = 0, hi = 0;
-};
-
-/// The local positions that a piece about one pair of blocks takes along the dimensions of a side.
-struct LocalSpans {
-    std::int64_t block = 0;
-    std::vector<std::pair<int, Span>> spans;
-    bool whole = false;  ///< single elements, or runs kept nowhere: all of the block
-};
-LocalSpans spans_of(const Piece& piece, Side side);
-
 /// The smallest region, in global indices, that holds what a piece takes from (brings into) its
 /// block, of a list what its first box does; ghosts included.
 Region section(const Layout& layout, const Piece& piece, Side side);

@@ -23,18 +23,6 @@ AxisSet below(AxisSet set, std::int64_t end) {
 
 }  // namespace
 
-SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
-                           const SectionFrame& frame)
-    : layout(layout), block(block), side(side), lo(frame.lo(side)) {
-    const auto of_layout = frame.oriented_sets(side, layout, block);
-    for (std::size_t k = 0; k < of_layout.size(); ++k)
-        sets.push_back(of_layout[static_cast<std::size_t>(frame.dim(side, static_cast<int>(k)))]);
-}
-
-SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
-                           const SectionFrame& frame, std::vector<AxisSet> sets)
-    : layout(layout), block(block), side(side), sets(std::move(sets)), lo(frame.lo(side)) {}
-
 std::int64_t SectionBlock::elems_in(const Window& window) const {
     Point counts = window.extent;
     for (int k = 0; k < counts.dims(); ++k) {
@@ -45,29 +33,30 @@ std::int64_t SectionBlock::elems_in(const Window& window) const {
     return counts.product();
 }
 
+bool SectionBlock::empty() const {
+    return std::ranges::any_of(sets, [](const AxisSet& s) { return s.size() == 0; });
+}
+
 bool SectionBlock::lowest_in(const Region& box, Point& t) const {
     for (int k = 0; k < box.dims(); ++k) {
         const AxisSet& set = sets[static_cast<std::size_t>(k)];
-        const std::int64_t before = below(set, lo[k] + box.lo()[k]).size();
-        if (before == set.size()) return false;
-        t[k] = set.global(before) - lo[k];
-        if (t[k] >= box.hi()[k]) return false;
+        const std::int64_t index = set.next(lo[k] + box.lo()[k]);
+        if (index == AxisSet::none || index - lo[k] >= box.hi()[k]) return false;
+        t[k] = index - lo[k];
     }
     return true;
 }
 
-void refuse_missing(const SectionBlock& block, const SectionFrame& frame,
-                    const std::vector<Window>& windows, const std::vector<Window>& held) {
+void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Window& window,
+                    const std::vector<Window>& held) {
     const auto region_of = [](const Window& w) { return Region(w.lo, w.lo + w.extent); };
     std::vector<Region> boxes;
     for (const Window& w : held) boxes.push_back(region_of(w));
     Point t = frame.extent;
-    for (const Window& w : windows)
-        for (const Region& free : subtract_all(region_of(w), boxes)) {
-            if (block.lowest_in(free, t))
-                refuse_missing(block.layout, block.block, block.side,
-                               frame.index(other(block.side), t));
-        }
+    for (const Region& free : subtract_all(region_of(window), boxes))
+        if (block.lowest_in(free, t))
+            refuse_missing(block.layout, block.block, block.side,
+                           frame.index(other(block.side), t));
 }
 
 void refuse_missing(const Layout& layout, std::int64_t block, Side side, const Point& index) {

@@ -71,7 +71,8 @@ void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs
         s.nodes_known = false;
         return;
     }
-    const PositionOf source_of(overlap.source()), destination_of(overlap.destination());
+    const PositionOf source_of(overlap.layout(Side::source)),
+        destination_of(overlap.layout(Side::destination));
     std::vector<int64_t> receivers;
     std::vector<Point> places;
     for (int64_t begin = 0; begin < nprocs; begin += node_size) {
@@ -80,12 +81,12 @@ void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs
         places.clear();
         Point at;
         for (int64_t r = begin; r < end; ++r)
-            if (destination_of.find(r, at) && overlap.destination_elems(at) > 0) {
+            if (destination_of.find(r, at) && overlap.elems(Side::destination, at) > 0) {
                 receivers.push_back(r);
                 places.push_back(at);
             }
         for (int64_t r = begin; r < end; ++r) {
-            if (!source_of.find(r, at) || overlap.source_elems(at) == 0) continue;
+            if (!source_of.find(r, at) || overlap.elems(Side::source, at) == 0) continue;
             overlap.for_each_destination(at, places, [&](std::size_t i, int64_t n) {
                 if (receivers[i] == r) return;
                 ++s.shared_messages;
@@ -101,7 +102,8 @@ TrafficSummary summarize_grids(const GridOverlap& overlap, int64_t nprocs, int64
     TrafficSummary s = empty_summary(nprocs);
     std::map<int64_t, int64_t> sizes = overlap.sizes();
     const bool sizes_known = !sizes.empty();
-    const PositionOf source_of(overlap.source()), destination_of(overlap.destination());
+    const PositionOf source_of(overlap.layout(Side::source)),
+        destination_of(overlap.layout(Side::destination));
     int64_t messages = 0, elems = 0;
     for (int64_t r = 0; r < nprocs; ++r) {
         Point from, to;
@@ -111,12 +113,12 @@ TrafficSummary summarize_grids(const GridOverlap& overlap, int64_t nprocs, int64
         if (self > 0 && sizes_known) --sizes[kept];
         s.kept_elems[to_index(r)] = kept;
         if (sends) {
-            s.sent_elems[to_index(r)] = overlap.source_elems(from) - kept;
-            s.sent_messages[to_index(r)] = overlap.source_peers(from) - self;
+            s.sent_elems[to_index(r)] = overlap.elems(Side::source, from) - kept;
+            s.sent_messages[to_index(r)] = overlap.peers(Side::source, from) - self;
         }
         if (receives) {
-            s.received_elems[to_index(r)] = overlap.destination_elems(to) - kept;
-            s.received_messages[to_index(r)] = overlap.destination_peers(to) - self;
+            s.received_elems[to_index(r)] = overlap.elems(Side::destination, to) - kept;
+            s.received_messages[to_index(r)] = overlap.peers(Side::destination, to) - self;
         }
         messages += s.sent_messages[to_index(r)];
         elems += s.sent_elems[to_index(r)];
@@ -193,8 +195,7 @@ public:
     PairLister(const MotionPlan& plan, int64_t elem_bytes)
         : plan_(plan),
           elem_bytes_(elem_bytes),
-          source_ghosts_(plan.source()),
-          destination_ghosts_(plan.destination()) {
+          ghosts_{Ghosts(plan.source()), Ghosts(plan.destination())} {
         if (elem_bytes < 1)
             throw make_error(ErrorCode::invalid_argument, "elem_bytes is ", elem_bytes,
                              "; it must be at least 1");
@@ -202,36 +203,33 @@ public:
             std::visit([this](const auto& term) { take_ghosts(term); }, plan[i]);
     }
 
-    void list_outgoing(int64_t rank, PairTable& table) const {
-        const MemoryLayout memory = source_memory(rank);
-        for (const PeerPart& peer : plan_.outgoing(rank))
-            add(table, rank, memory, peer.rank, destination_memory(peer.rank), peer.part);
-    }
-    void list_incoming(int64_t rank, PairTable& table) const {
-        const MemoryLayout memory = destination_memory(rank);
-        for (const PeerPart& peer : plan_.incoming(rank))
-            add(table, peer.rank, source_memory(peer.rank), rank, memory, peer.part);
+    /// The pairs of a rank that is on this side.
+    void list(Side side, int64_t rank, PairTable& table) const {
+        const auto peers = side == Side::source ? plan_.outgoing(rank) : plan_.incoming(rank);
+        const MemoryLayout own = memory_of(side, rank);
+        for (const PeerPart& peer : peers) {
+            const MemoryLayout theirs = memory_of(other(side), peer.rank);
+            if (side == Side::source)
+                add(table, rank, own, peer.rank, theirs, peer.part);
+            else
+                add(table, peer.rank, theirs, rank, own, peer.part);
+        }
     }
 
 private:
     void take_ghosts(const Redistribution&) {}
     void take_ghosts(const HaloExchange& halo) {
-        source_ghosts_.widen(halo.lower, halo.upper);
-        destination_ghosts_.widen(halo.lower, halo.upper);
+        for (const Side side : both_sides) ghosts_[side].widen(halo.lower, halo.upper);
     }
     void take_ghosts(const SectionCopy& section) {
         if (const FloorPlan* f = plan_.source().boxes())
-            source_ghosts_.widen(*f, section.source_block, section.source_region);
+            ghosts_.source.widen(*f, section.source_block, section.source_region);
         if (const FloorPlan* f = plan_.destination().boxes())
-            destination_ghosts_.widen(*f, section.destination_block, section.destination_region);
+            ghosts_.destination.widen(*f, section.destination_block, section.destination_region);
     }
-    MemoryLayout source_memory(int64_t rank) const {
-        return dense_memory(plan_.source(), rank, elem_bytes_, ElementOrder::row_major,
-                            source_ghosts_.lower, source_ghosts_.upper);
-    }
-    MemoryLayout destination_memory(int64_t rank) const {
-        return dense_memory(plan_.destination(), rank, elem_bytes_, ElementOrder::row_major,
-                            destination_ghosts_.lower, destination_ghosts_.upper);
+    MemoryLayout memory_of(Side side, int64_t rank) const {
+        return dense_memory(plan_.layout(side), rank, elem_bytes_, ElementOrder::row_major,
+                            ghosts_[side].lower, ghosts_[side].upper);
     }
     void add(PairTable& table, int64_t from, const MemoryLayout& from_memory, int64_t to,
              const MemoryLayout& to_memory, const PairPart& part) const {
@@ -248,7 +246,7 @@ private:
 
     const MotionPlan& plan_;
     int64_t elem_bytes_;
-    Ghosts source_ghosts_, destination_ghosts_;
+    PerSide<Ghosts> ghosts_;
 };
 
 }  // namespace
@@ -256,7 +254,7 @@ private:
 PairTable explain_pairs(const MotionPlan& plan, int64_t elem_bytes) {
     const PairLister lister(plan, elem_bytes);
     PairTable table;
-    for (int64_t rank = 0; rank < plan.nprocs(); ++rank) lister.list_outgoing(rank, table);
+    for (int64_t rank = 0; rank < plan.nprocs(); ++rank) lister.list(Side::source, rank, table);
     return table;
 }
 
@@ -266,8 +264,8 @@ RankExplanation explain_rank(const MotionPlan& plan, int64_t rank, int64_t elem_
                          plan.nprocs() - 1);
     const PairLister lister(plan, elem_bytes);
     RankExplanation explanation;
-    lister.list_outgoing(rank, explanation.outgoing);
-    lister.list_incoming(rank, explanation.incoming);
+    lister.list(Side::source, rank, explanation.outgoing);
+    lister.list(Side::destination, rank, explanation.incoming);
     return explanation;
 }
 
@@ -316,7 +314,8 @@ TrafficMatrix traffic_matrix(const MotionPlan& plan, int64_t max_groups) {
     m.elems.assign(static_cast<std::size_t>(m.groups() * m.groups()), 0);
     const auto overlap = GridOverlap::of(plan);
     // Groups are ranges of ranks: with ranks of the user's choice they are no ranges of the grid.
-    if (overlap && overlap->source().ranks().empty() && overlap->destination().ranks().empty())
+    if (overlap && overlap->layout(Side::source).ranks().empty() &&
+        overlap->layout(Side::destination).ranks().empty())
         sum_over_grids(m, *overlap);
     else
         sum_over_parts(m, plan);

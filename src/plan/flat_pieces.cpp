@@ -30,8 +30,6 @@ public:
     int other_dim(int k) const { return frame_.dim(other(side), k); }
     std::int64_t flat_lo(int k) const { return frame_.lo(side)[k]; }
     std::int64_t other_lo(int k) const { return frame_.lo(other(side))[k]; }
-    Window whole() const { return {Point::filled(frame_.extent.dims(), 0), frame_.extent}; }
-
     const FlatAxis& axis(const FlatBox& box, int k) const {
         return box.axis[static_cast<std::size_t>(flat_dim(k))];
     }
@@ -52,16 +50,11 @@ public:
         return {std::make_shared<const AxisTable>(std::move(table)), other_dim(k), 0};
     }
 
-    BlockPair blocks(std::int64_t flat_block, std::int64_t other_block) const {
-        if (side == Side::source) return {flat_block, other_block};
-        return {other_block, flat_block};
-    }
-
-    /// A box's part of a block, for questions about what is missing.
+    /// A box's part of a block.
     SectionBlock section_block(const FlatBox& box, std::int64_t block) const {
         std::vector<AxisSet> sets;
         for (int k = 0; k < frame_.extent.dims(); ++k) sets.push_back(axis(box, k).set);
-        return {layout, block, side, frame_, std::move(sets)};
+        return {layout, block, side, std::move(sets), frame_.lo(side)};
     }
 
     const Layout& layout;
@@ -78,11 +71,7 @@ inline bool may_meet(const AxisSet& a, const AxisSet& b) {
     const std::int64_t lo = std::max(a.first, b.first), hi = std::min(a.end, b.end);
     if (lo >= hi) return false;
     const auto single = [](const AxisSet& s) { return s.end - s.first <= s.length; };
-    const auto first_from = [](const AxisSet& s, std::int64_t index) {
-        const std::int64_t into = (index - s.first) % s.period;
-        return into < s.length ? index : index + (s.period - into);
-    };
-    if (single(a) || single(b)) return first_from(single(a) ? b : a, lo) < hi;
+    if (single(a) || single(b)) return (single(a) ? b : a).next(lo) < hi;
     // Whatever the numbers of their blocks, these lie apart by the same rest.
     const std::int64_t common = std::gcd(a.period, b.period);
     const std::int64_t apart = ((b.first - a.first) % common + common) % common;
@@ -135,88 +124,78 @@ inline std::int64_t blocks_of(const Layout& layout) {
         return grid->num_blocks() / grid->replicas();
     return layout.num_blocks();
 }
+
 /// Keeps the pieces of one side of one redistribution.
 class FlatPieces {
 public:
     FlatPieces(const FlatSide& side, const Layout& other_side, const SectionFrame& frame,
                PieceVisitor& visitor)
         : side_(side),
+          other_(other_side),
           f_(frame),
           by_runs_(runs_pay(count_flat_boxes(side.flat, side.region),
                             std::max(side.flat.num_filled_blocks(), blocks_of(other_side)))),
           work_(side.flat),
           visitor_(visitor) {}
 
-    /// A flat block and the blocks of a block-cyclic layout; `visit_replicas` is called with the
-    /// block of the first replica and its piece.
-    template <class VisitReplicas>
-    void with_grid(std::int64_t flat_block, const BlockCyclic& grid,
-                   VisitReplicas&& visit_replicas) {
-        if (by_runs_) return with_grid_by_runs(flat_block, grid, visit_replicas);
-        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
-            std::vector<std::vector<GridPeer>> peers;
-            for (int k = 0; k < dims(); ++k) {
-                peers.push_back(grid_peers(box, grid, k));
-                if (peers.back().empty()) return;
-            }
-            Point coordinates = grid.grid();
-            std::vector<PieceAxis> axes(peers.size());
-            const auto combine = [&](auto&& self, int k) -> void {
-                if (k == dims()) {
-                    visit_replicas(grid.block_at(coordinates), axes);
-                    return;
-                }
-                for (const GridPeer& peer : peers[static_cast<std::size_t>(k)]) {
-                    coordinates[side_.other_dim(k)] = peer.coordinate;
-                    axes[static_cast<std::size_t>(k)] = peer.axis;
-                    self(self, k + 1);
-                }
-            };
-            combine(combine, 0);
+    /// A flat block and the blocks of a block-cyclic layout.
+    void with_grid(const BlockOfTerm& own, const BlockCyclic& grid) {
+        const auto visit_replicas = [&](std::int64_t first, const auto& content) {
+            own.for_each_replica(grid, first,
+                                 [&](const BlockPair& blocks) { visit(blocks, content); });
+        };
+        if (by_runs_) return for_each_by_runs(own.block, visit_replicas);
+        for_each_box(own.block, any_is_wanted, [&](const FlatBox& box) {
+            match_grid(
+                grid, f_, other(side_.side), [&](int k) { return grid_peers(box, grid, k); },
+                visit_replicas);
         });
     }
 
     /// A flat block and the blocks of a floor plan. Refuses what is missing there if it may not be.
-    void with_boxes(std::int64_t flat_block, const Layout& other_side, bool all_needed) {
-        const FloorPlan& fp = *other_side.floor_plan();
-        const Window whole = side_.whole();
-        if (by_runs_) return with_boxes_by_runs(flat_block, other_side, all_needed);
+    void with_boxes(const BlockOfTerm& own, const FloorPlan& boxes) {
         std::int64_t needed = 0;
         elems_ = 0;
-        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
-            needed += side_.section_block(box, flat_block).elems_in(whole);
-            for (const std::int64_t block : fp.find(bounds_in(box)))
-                for (const Window& w : windows_at(other_side, block))
-                    visit_pair(box, other_side.axis_sets(block), flat_block, block, w);
-        });
-        // Where blocks that receive overlap, what is sent twice may stand for what is missing: only
-        // otherwise the number tells.
-        const bool each_once = side_.side == Side::destination || fp.disjoint();
-        if (!all_needed || (each_once && elems_ == needed)) return;
-        const auto held = windows_of(fp, fp.find(fp.bounding_box()), f_, other(side_.side));
-        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
-            refuse_missing(side_.section_block(box, flat_block), f_, {whole}, held);
+        if (by_runs_) {
+            for_each_by_runs(own.block, [&](std::int64_t block, RangesPiece&& piece) {
+                visit(own.pair_with(block), std::move(piece));
+            });
+            if (own.needs_all()) needed = elems_in_section(own.block);
+        } else {
+            for_each_box(own.block, any_is_wanted, [&](const FlatBox& box) {
+                const SectionBlock part = side_.section_block(box, own.block);
+                needed += part.elems_in(whole_);
+                for (const std::int64_t block : boxes.find(bounds_in_other(part, f_, whole_)))
+                    for (const Window& w : windows_at(block))
+                        visit_pair(box, other_.axis_sets(block), own.pair_with(block), w);
+            });
+        }
+        if (!own.needs_all() || own.finds_all(boxes, elems_, needed)) return;
+        if (by_runs_) return refuse_what_is_missing(own.block, boxes);
+        const auto held =
+            windows_of(boxes, boxes.find(boxes.bounding_box()), f_, other(side_.side));
+        for_each_box(own.block, any_is_wanted, [&](const FlatBox& box) {
+            refuse_missing(side_.section_block(box, own.block), f_, whole_, held);
         });
     }
 
-    /// A block that is a product of sets and all flat blocks for which `takes_part`.
-    template <class TakesPart>
-    void of_product(const Layout& other_side, std::int64_t block, TakesPart&& takes_part) {
-        const auto sets = other_side.axis_sets(block);
+    /// A block that is a product of sets and the flat blocks that it meets.
+    void of_product(const BlockOfTerm& own) {
+        const auto sets = other_.axis_sets(own.block);
         for (const AxisSet& set : sets)
             if (set.size() == 0) return;
         const WantedIndices wanted = wanted_by(sets, side_, dims());
         for (std::int64_t flat = 0; flat < side_.flat.num_filled_blocks(); ++flat) {
             work_.step();
-            if (!takes_part(flat)) continue;
+            if (!own.meets(flat)) continue;
+            const BlockPair blocks = own.pair_with(flat);
             if (by_runs_) {
-                for (const Window& w : windows_at(other_side, block))
-                    visit_runs(sets, flat, block, w);
+                for (const Window& w : windows_at(own.block))
+                    visit(blocks, runs_with(sets, flat, w));
                 continue;
             }
             for_each_box(flat, wanted, [&](const FlatBox& box) {
-                for (const Window& w : windows_at(other_side, block))
-                    visit_pair(box, sets, flat, block, w);
+                for (const Window& w : windows_at(own.block)) visit_pair(box, sets, blocks, w);
             });
         }
     }
@@ -251,11 +230,6 @@ public:
     FlatWork& work() { return work_; }
 
 private:
-    struct GridPeer {
-        std::int64_t coordinate;
-        PieceAxis axis;
-    };
-
     int dims() const { return f_.extent.dims(); }
 
     template <class Visit>
@@ -263,36 +237,20 @@ private:
         for_each_flat_box(side_.flat, flat_block, side_.region, wanted, work_, visit);
     }
 
-    std::vector<GridPeer> grid_peers(const FlatBox& box, const BlockCyclic& grid, int k) const {
-        std::vector<GridPeer> peers;
+    std::vector<AxisPeer> grid_peers(const FlatBox& box, const BlockCyclic& grid, int k) const {
+        std::vector<AxisPeer> peers;
         const int d = side_.other_dim(k);
         for (const std::int64_t c : peer_coordinates(side_.axis(box, k).set, side_.flat_lo(k), grid,
                                                      d, side_.other_lo(k), f_.extent[k])) {
-            AxisTable table = side_.table(box, grid.axis_set(d, c), side_.whole(), k);
+            AxisTable table = side_.table(box, grid.axis_set(d, c), whole_, k);
             if (!table.empty()) peers.push_back({c, side_.piece_axis(std::move(table), k)});
         }
         return peers;
     }
 
-    /// The box, on the other side, around what a flat box holds of the section.
-    Region bounds_in(const FlatBox& box) const {
-        Point lo = f_.extent, hi = f_.extent;
-        for (int k = 0; k < dims(); ++k) {
-            const AxisSet& set = side_.axis(box, k).set;
-            const int d = side_.other_dim(k);
-            const auto there = [&](std::int64_t index) {
-                return side_.other_lo(k) +
-                       std::clamp<std::int64_t>(index - side_.flat_lo(k), 0, f_.extent[k]);
-            };
-            lo[d] = there(set.lower());
-            hi[d] = there(set.upper());
-        }
-        return {lo, hi};
-    }
-
-    std::vector<Window> windows_at(const Layout& other_side, std::int64_t block) const {
-        if (side_.side == Side::destination) return sending_windows(other_side, block, f_);
-        return {side_.whole()};
+    std::vector<Window> windows_at(std::int64_t other_block) const {
+        if (side_.side == Side::destination) return sending_windows(other_, other_block, f_);
+        return {whole_};
     }
 
     /// Between which blocks is said later.
@@ -321,36 +279,16 @@ private:
         return {side_.flat, flat_block, std::move(axes)};
     }
 
-    void visit_runs(const std::vector<AxisSet>& sets, std::int64_t flat_block,
-                    std::int64_t other_block, const Window& w) {
-        visit(side_.blocks(flat_block, other_block), runs_with(sets, flat_block, w));
-    }
-
-    template <class VisitReplicas>
-    void with_grid_by_runs(std::int64_t flat_block, const BlockCyclic& grid,
-                           VisitReplicas&& visit_replicas) {
-        std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
-        for (std::int64_t block = 0; block < grid.num_blocks() / grid.replicas(); ++block) {
+    /// Calls visit(block, RangesPiece) for all blocks of the other side, of its first replica.
+    template <class Visit>
+    void for_each_by_runs(std::int64_t flat_block, Visit&& visit) {
+        for (std::int64_t block = 0; block < blocks_of(other_); ++block) {
             work_.step();
-            const Point at = grid.grid_coordinates(block);
-            for (int d = 0; d < dims(); ++d)
-                sets[static_cast<std::size_t>(d)] = grid.axis_set(d, at[d]);
+            const auto sets = other_.axis_sets(block);
             if (std::ranges::any_of(sets, [](const AxisSet& s) { return !s.size(); })) continue;
-            visit_replicas(block, counted(runs_with(sets, flat_block, side_.whole())));
+            for (const Window& w : windows_at(block))
+                visit(block, counted(runs_with(sets, flat_block, w)));
         }
-    }
-
-    void with_boxes_by_runs(std::int64_t flat_block, const Layout& other_side, bool all_needed) {
-        const FloorPlan& fp = *other_side.floor_plan();
-        elems_ = 0;
-        for (std::int64_t block = 0; block < fp.num_blocks(); ++block) {
-            work_.step();
-            for (const Window& w : windows_at(other_side, block))
-                visit_runs(other_side.axis_sets(block), flat_block, block, w);
-        }
-        const bool each_once = side_.side == Side::destination || fp.disjoint();
-        if (!all_needed || (each_once && elems_ == elems_in_section(flat_block))) return;
-        refuse_what_is_missing(flat_block, fp);
     }
 
     std::int64_t elems_in_section(std::int64_t flat_block) {
@@ -358,7 +296,7 @@ private:
         for (int k = 0; k < dims(); ++k)
             sets[static_cast<std::size_t>(side_.other_dim(k))] =
                 AxisSet::interval(side_.other_lo(k), side_.other_lo(k) + f_.extent[k]);
-        return counted(runs_with(sets, flat_block, side_.whole())).elems;
+        return counted(runs_with(sets, flat_block, whole_)).elems;
     }
 
     /// Throws where the flat block has an element in the section that no box holds.
@@ -366,8 +304,7 @@ private:
         std::vector<Region> held;
         for (const Window& w : windows_of(fp, fp.find(fp.bounding_box()), f_, other(side_.side)))
             held.push_back({w.lo, w.lo + w.extent});
-        const Window whole = side_.whole();
-        for (const Region& free : subtract_all({whole.lo, whole.lo + whole.extent}, held)) {
+        for (const Region& free : subtract_all({whole_.lo, whole_.lo + whole_.extent}, held)) {
             std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
             for (int k = 0; k < dims(); ++k)
                 sets[static_cast<std::size_t>(side_.other_dim(k))] = AxisSet::interval(
@@ -387,8 +324,8 @@ private:
         }
     }
 
-    void visit_pair(const FlatBox& box, const std::vector<AxisSet>& sets, std::int64_t flat_block,
-                    std::int64_t other_block, const Window& w) {
+    void visit_pair(const FlatBox& box, const std::vector<AxisSet>& sets, const BlockPair& blocks,
+                    const Window& w) {
         work_.step();
         std::vector<PieceAxis> axes;
         for (int k = 0; k < dims(); ++k) {
@@ -397,11 +334,13 @@ private:
             if (table.empty()) return;
             axes.push_back(side_.piece_axis(std::move(table), k));
         }
-        visit(side_.blocks(flat_block, other_block), std::move(axes));
+        visit(blocks, std::move(axes));
     }
 
     const FlatSide& side_;
+    const Layout& other_;
     const SectionFrame& f_;
+    const Window whole_ = f_.whole();
     const bool by_runs_;
     FlatWork work_;
     PieceVisitor& visitor_;
@@ -411,38 +350,35 @@ private:
 /// Both sides are flat.
 class FlatPairs {
 public:
-    FlatPairs(const Layout& source, const Layout& destination, const Redistribution& term,
-              PieceVisitor& visitor)
-        : f_(term),
-          source_(source, term, f_, Side::source),
-          destination_(destination, term, f_, Side::destination),
-          from_(source_, destination, f_, visitor),
-          to_(destination_, source, f_, visitor) {
-        one_order_ =
-            source.domain() == destination.domain() && term.source_region == source.domain() &&
-            term.destination_region == destination.domain() && std::ranges::is_sorted(f_.axes);
+    FlatPairs(const BlockOfTerm& own, PieceVisitor& visitor)
+        : own_(own),
+          f_(own.term),
+          source_(own.source, own.term, f_, Side::source),
+          destination_(own.destination, own.term, f_, Side::destination),
+          from_(source_, own.destination, f_, visitor),
+          to_(destination_, own.source, f_, visitor) {
+        const Region domain = own.source.domain();
+        one_order_ = domain == own.destination.domain() && own.term.source_region == domain &&
+                     own.term.destination_region == domain && std::ranges::is_sorted(f_.axes);
         by_runs_ = !one_order_ && runs_pay(source_, destination_);
     }
 
-    void from_source(std::int64_t block) {
-        const auto own = by_boxes() ? from_.boxes_of(block) : std::vector<FlatBox>{};
-        for (std::int64_t peer = 0; peer < destination_.flat.num_filled_blocks(); ++peer) {
+    void operator()() {
+        const bool sends = own_.own == Side::source;
+        FlatPieces &here = sends ? from_ : to_, &there = sends ? to_ : from_;
+        const auto own = by_boxes() ? here.boxes_of(own_.block) : std::vector<FlatBox>{};
+        const FlatCyclic& others = sends ? destination_.flat : source_.flat;
+        for (std::int64_t peer = 0; peer < others.num_filled_blocks(); ++peer) {
             from_.work().step();
-            if (by_boxes())
-                visit_boxes({block, peer}, own, to_.boxes_of(peer));
-            else
-                visit_ranges({block, peer});
-        }
-    }
-
-    void into_destination(std::int64_t block) {
-        const auto own = by_boxes() ? to_.boxes_of(block) : std::vector<FlatBox>{};
-        for (std::int64_t peer = 0; peer < source_.flat.num_filled_blocks(); ++peer) {
-            from_.work().step();
-            if (by_boxes())
-                visit_boxes({peer, block}, from_.boxes_of(peer), own);
-            else
-                visit_ranges({peer, block});
+            const BlockPair blocks = own_.pair_with(peer);
+            if (one_order_) {
+                visit_one_line(blocks);
+            } else if (by_runs_) {
+                from_.visit(blocks, runs_between(blocks));
+            } else {
+                const auto peers = there.boxes_of(peer);
+                visit_boxes(blocks, sends ? own : peers, sends ? peers : own);
+            }
         }
     }
 
@@ -467,13 +403,6 @@ private:
         if (geometry::bounded_multiply(elems, blocks) > FlatWork::most_rows)
             return pairs > FlatWork::most_steps;  // where boxes are refused
         return elems / elems_for_a_pair <= pairs || pairs > many_pairs;
-    }
-
-    void visit_ranges(const BlockPair& blocks) {
-        if (one_order_)
-            visit_one_line(blocks);
-        else
-            from_.visit(blocks, runs_between(blocks));
     }
 
     /// The destination's array is walked by the indices of the source's.
@@ -519,8 +448,7 @@ private:
     std::vector<PieceAxis> axes_between(const FlatBox& from, const FlatBox& to) const {
         std::vector<PieceAxis> axes;
         for (int k = 0; k < f_.extent.dims(); ++k) {
-            const AxisTable into =
-                destination_.table(to, source_.axis(from, k).set, destination_.whole(), k);
+            const AxisTable into = destination_.table(to, source_.axis(from, k).set, f_.whole(), k);
             if (into.empty()) return {};
             AxisTable both = source_.axis(from, k).in_block(into.reversed()).reversed();
             if (k == 0) both = both.shifted(from.position, 0);
@@ -529,59 +457,26 @@ private:
         return axes;
     }
 
+    const BlockOfTerm& own_;
     SectionFrame f_;
     FlatSide source_, destination_;
     FlatPieces from_, to_;
     bool one_order_ = false, by_runs_ = false;
 };
 
-void flat_pieces_from_source(const Layout& source, const Layout& destination,
-                             const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                             PieceVisitor& visitor) {
-    if (source.flat_cyclic() && destination.flat_cyclic())
-        return FlatPairs(source, destination, term, visitor).from_source(source_block);
-    const SectionFrame f(term);
-    if (!source.flat_cyclic()) {
-        const FlatSide side(destination, term, f, Side::destination);
-        const BlockCyclic* bc = source.block_cyclic();
-        FlatPieces(side, source, f, visitor)
-            .of_product(source, source_block, [&](std::int64_t flat_block) {
-                return !bc || nearest_replica(*bc, source_block, side.flat.owner(flat_block),
-                                              nodes) == source_block;
-            });
-        return;
-    }
-    const FlatSide side(source, term, f, Side::source);
-    FlatPieces pieces(side, destination, f, visitor);
-    const BlockCyclic* bc = destination.block_cyclic();
-    if (!bc) return pieces.with_boxes(source_block, destination, term.reversed && !term.partial);
-    const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
-    pieces.with_grid(source_block, *bc, [&](std::int64_t first, const auto& content) {
-        for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
-            pieces.visit({source_block, block}, content);
-    });
-}
-
-void flat_pieces_into_destination(const Layout& source, const Layout& destination,
-                                  const Redistribution& term, std::int64_t destination_block,
-                                  Nodes nodes, PieceVisitor& visitor) {
-    if (source.flat_cyclic() && destination.flat_cyclic())
-        return FlatPairs(source, destination, term, visitor).into_destination(destination_block);
-    const SectionFrame f(term);
-    if (!destination.flat_cyclic()) {
-        const FlatSide side(source, term, f, Side::source);
-        FlatPieces(side, destination, f, visitor)
-            .of_product(destination, destination_block, [](std::int64_t) { return true; });
-        return;
-    }
-    const FlatSide side(destination, term, f, Side::destination);
-    FlatPieces pieces(side, source, f, visitor);
-    const BlockCyclic* bc = source.block_cyclic();
-    if (!bc) return pieces.with_boxes(destination_block, source, !term.partial && !term.reversed);
-    const std::int64_t receiver = destination.owner(destination_block);
-    pieces.with_grid(destination_block, *bc, [&](std::int64_t block, const auto& content) {
-        pieces.visit({nearest_replica(*bc, block, receiver, nodes), destination_block}, content);
-    });
+void flat_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
+    if (own.source.flat_cyclic() && own.destination.flat_cyclic()) return FlatPairs(own, visitor)();
+    const SectionFrame f(own.term);
+    const Side flat = own.source.flat_cyclic() ? Side::source : Side::destination;
+    const FlatSide side(own.layout(flat), own.term, f, flat);
+    const Layout& other_side = own.layout(other(flat));
+    FlatPieces pieces(side, other_side, f, visitor);
+    if (flat != own.own)
+        pieces.of_product(own);
+    else if (const BlockCyclic* grid = other_side.block_cyclic())
+        pieces.with_grid(own, *grid);
+    else
+        pieces.with_boxes(own, *other_side.floor_plan());
 }
 
 }  // namespace datamover::plan

@@ -18,13 +18,8 @@ bool is_interval(const AxisSet& set) {
 }  // namespace
 
 std::int64_t HeldAxis::next(std::int64_t index) const {
-    index = std::max({index, lo, set.first});
-    const std::int64_t end = std::min(hi, set.end);
-    if (!is_interval(set) && index < end) {
-        const std::int64_t into = (index - set.first) % set.period;
-        if (into >= set.length) index = geometry::bounded_add(index, set.period - into);
-    }
-    return index < end ? index : none;
+    index = set.next(std::max(index, lo));
+    return index < hi ? index : none;
 }
 
 std::int64_t HeldAxis::end_of_run(std::int64_t index) const {

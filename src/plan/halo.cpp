@@ -11,7 +11,7 @@
 #include "datamover/motion_plan.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
-#include "layout/box_index.hpp"
+#include "section_piece.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -43,32 +43,12 @@ bool periods_are_disjoint(const Region& bounding_box, const Point& period) {
     return true;
 }
 
-/// For each image the boxes of those that send before it and overlap it.
-class Precedence {
-public:
-    Precedence(const std::vector<Region>& boxes, int dims) : boxes_(boxes) {
-        for (const Region& box : boxes)
-            for (int d = 0; d < dims; ++d) {
-                lo_.push_back(box.lo()[d]);
-                hi_.push_back(box.hi()[d]);
-            }
-        index_ = layout::BoxIndex(dims, lo_, hi_);
-    }
-
-    std::vector<Region> before(std::size_t i) const {
-        std::vector<Region> found;
-        for (const std::int64_t other : index_.find(boxes_[i])) {
-            if (static_cast<std::size_t>(other) >= i) break;
-            found.push_back(boxes_[static_cast<std::size_t>(other)]);
-        }
-        return found;
-    }
-
-private:
-    const std::vector<Region>& boxes_;
-    std::vector<std::int64_t> lo_, hi_;
-    layout::BoxIndex index_;
-};
+/// The widths along one axis alone.
+Point only(const Point& width, int axis) {
+    Point alone = Point::filled(width.dims(), 0);
+    alone[axis] = width[axis];
+    return alone;
+}
 
 }  // namespace
 
@@ -141,25 +121,14 @@ GhostBoxes::Box GhostBoxes::box_of(const Region& region) const {
     return box;
 }
 
-/// Calls visit for the boxes around an interior that hold its ghosts, the interior too: one for
-/// all, or one per dimension, without the corners.
-template <class VisitSlab>
-void GhostBoxes::for_each_slab(const Box& interior, VisitSlab&& visit) const {
-    const auto grow = [&](Box& box, int d) {
-        box.lo[d] = geometry::subtract(box.lo[d], exchange_.lower[d]);
-        box.hi[d] = geometry::add(box.hi[d], exchange_.upper[d]);
-    };
-    if (exchange_.corners) {
-        Box all = interior;
-        for (int d = 0; d < dims_; ++d) grow(all, d);
-        visit(all);
-        return;
-    }
-    for (int d = 0; d < dims_; ++d) {
-        Box slab = interior;
-        grow(slab, d);
-        visit(slab);
-    }
+/// The boxes around an interior that hold its ghosts, the interior too: one for all, or one per
+/// dimension, without the corners.
+std::vector<Region> GhostBoxes::slabs(const Region& interior, const Point& lower,
+                                      const Point& upper) const {
+    if (exchange_.corners) return {interior.grown(lower, upper)};
+    std::vector<Region> slabs;
+    for (int d = 0; d < dims_; ++d) slabs.push_back(interior.grown(only(lower, d), only(upper, d)));
+    return slabs;
 }
 
 /// The box of a sender's interior in the ghosts of a reader, where images are disjoint: then the
@@ -212,44 +181,44 @@ void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
 
 /// Where images overlap, each box is cut down to what nobody else has sent.
 void GhostBoxes::into_overlapping(std::int64_t block, const Region& interior, const Visit& visit) {
+    if (images_.empty()) return;
     std::vector<Region> boxes;
     for (const Image& image : images_) boxes.push_back(region_of(image));
-    const Precedence precedence(boxes, dims_);
-    const auto visit_parts = [&](std::size_t i, const Region& slab) {
-        std::vector<Region> covered = precedence.before(i);
-        covered.push_back(interior);
-        for (const Region& part : subtract_all(boxes[i].intersected(slab), covered)) {
-            for (int d = 0; d < dims_; ++d)
-                box_.axis[d] = {part.lo()[d] - boxes[i].lo()[d], part.lo()[d] - interior.lo()[d],
-                                part.extent(d), d, d};
-            visit(images_[i].block, block, box_);
-        }
-    };
-    for (std::size_t i = 0; i < images_.size(); ++i) {
+    const FloorPlan senders(boxes, Map(boxes.size(), 0));
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
         if (is_itself(images_[i], block)) continue;
-        for_each_slab(box_of(interior), [&](const Box& slab) {
-            const auto dims = static_cast<std::size_t>(dims_);
-            visit_parts(i, Region(Point(std::span(slab.lo).first(dims)),
-                                  Point(std::span(slab.hi).first(dims))));
-        });
+        std::vector<Region> covered;
+        for (const std::int64_t before : senders.find(boxes[i])) {
+            if (static_cast<std::size_t>(before) >= i) break;
+            covered.push_back(boxes[static_cast<std::size_t>(before)]);
+        }
+        covered.push_back(interior);
+        for (const Region& slab : slabs(interior, exchange_.lower, exchange_.upper))
+            for (const Region& part : subtract_all(boxes[i].intersected(slab), covered)) {
+                for (int d = 0; d < dims_; ++d)
+                    box_.axis[d] = {part.lo()[d] - boxes[i].lo()[d],
+                                    part.lo()[d] - interior.lo()[d], part.extent(d), d, d};
+                visit(images_[i].block, block, box_);
+            }
     }
 }
 
+std::vector<std::int64_t> GhostBoxes::readers_of(std::span<const std::int64_t> blocks) {
+    std::vector<std::int64_t> readers;
+    for (const std::int64_t block : blocks) add_readers_of(block, readers);
+    std::ranges::sort(readers);
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+    return readers;
+}
+
+/// Some perhaps repeatedly.
 void GhostBoxes::add_readers_of(std::int64_t block, std::vector<std::int64_t>& readers) {
     const Region interior = floorplan_.region(block);
     if (interior.empty()) return;
-    const Point &down = exchange_.upper, &up = exchange_.lower;
-    const auto add = [&](const Region& box) {
-        find_images(box);
+    for (const Region& slab : slabs(interior, exchange_.upper, exchange_.lower)) {
+        find_images(slab);
         for (const Image& image : images_)
             if (!is_itself(image, block)) readers.push_back(image.block);
-    };
-    if (exchange_.corners) return add(interior.grown(down, up));
-    for (int d = 0; d < dims_; ++d) {
-        Point below = Point::filled(dims_, 0), above = below;
-        below[d] = down[d];
-        above[d] = up[d];
-        add(interior.grown(below, above));
     }
 }
 
@@ -258,14 +227,6 @@ namespace {
 std::int64_t residue(std::int64_t value, std::int64_t colors) {
     const std::int64_t rest = value % colors;
     return rest < 0 ? rest + colors : rest;
-}
-
-/// `length` positions of either side, of which every step-th from `offset` on meets its like.
-AxisTable every(std::int64_t step, std::int64_t offset, std::int64_t source,
-                std::int64_t destination, std::int64_t length) {
-    const std::int64_t count = geometry::divide_up(length - offset, step);
-    if (count == 1) return AxisTable::interval(source + offset, destination + offset, 1);
-    return AxisTable({AxisRun{source + offset, destination + offset, 1, count, step, step}});
 }
 
 }  // namespace
@@ -302,9 +263,11 @@ void for_each_colored_product(const FloorPlan& floorplan, const HaloExchange& ex
             const BoxAxis& a = box.axis[static_cast<std::size_t>(d)];
             const std::int64_t from = exchange.reversed ? a.destination : a.source;
             const std::int64_t to = exchange.reversed ? a.source : a.destination;
-            piece.axes.push_back({std::make_shared<const AxisTable>(
-                                      every(exchange.colors, offset[d], from, to, a.length)),
-                                  d, d});
+            const std::int64_t count = geometry::divide_up(a.length - offset[d], exchange.colors);
+            piece.axes.push_back(
+                {std::make_shared<const AxisTable>(strided_table(
+                     from + offset[d], to + offset[d], count, exchange.colors, exchange.colors)),
+                 d, d});
         }
         visit(std::move(piece));
     });
@@ -442,11 +405,7 @@ void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange
 
 std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const HaloExchange& exchange,
                                           std::int64_t block) {
-    std::vector<std::int64_t> readers;
-    GhostBoxes(floorplan, exchange).add_readers_of(block, readers);
-    std::ranges::sort(readers);
-    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
-    return readers;
+    return GhostBoxes(floorplan, exchange).readers_of({&block, 1});
 }
 
 }  // namespace plan
@@ -472,12 +431,6 @@ MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
 
 namespace {
 
-Point only(const Point& width, int axis) {
-    Point alone = Point::filled(width.dims(), 0);
-    alone[axis] = width[axis];
-    return alone;
-}
-
 /// Along the earlier axes a section that reaches an end of the block with the ghosts takes along
 /// the ghosts beyond that end, which the sender has by then.
 void widen(SectionCopy& section, const Region& block, const HaloExchange& widths, int axis) {
@@ -502,7 +455,7 @@ MotionPlan axis_halo(const Layout& layout, const Point& lower, const Point& uppe
     const auto& widths = std::get<HaloExchange>(whole[0]);
     const FloorPlan& blocks = plan::boxes_for_halo(layout);
     MotionPlan plan(layout, layout);
-    halo(layout, only(lower, axis), only(upper, axis), periodic, wraps)
+    halo(layout, plan::only(lower, axis), plan::only(upper, axis), periodic, wraps)
         .for_each_section([&](SectionCopy section) {
             widen(section, blocks.region(section.destination_block), widths, axis);
             plan.add(std::move(section));

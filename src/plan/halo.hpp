@@ -93,8 +93,8 @@ public:
     /// Every box of `block` that fills ghosts; those of a pair of blocks in the order that `into`
     /// gives them. Only where images are disjoint.
     void out_of(std::int64_t block, const Visit& visit);
-    /// Appends the blocks whose ghosts may read the interior of `block`, some perhaps repeatedly.
-    void add_readers_of(std::int64_t block, std::vector<std::int64_t>& readers);
+    /// The blocks whose ghosts may read an interior of `blocks`, as `halo_readers_of`.
+    std::vector<std::int64_t> readers_of(std::span<const std::int64_t> blocks);
 
 private:
     /// An interior, shifted by whole periods, that meets the box looked at.
@@ -118,10 +118,10 @@ private:
     Region region_of(const Image& image) const;
     Box box_of(const Image& image) const;
     Box box_of(const Region& region) const;
-    template <class VisitSlab>
-    void for_each_slab(const Box& interior, VisitSlab&& visit) const;
+    std::vector<Region> slabs(const Region& interior, const Point& lower, const Point& upper) const;
     void visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
                        std::int64_t destination_block, const Visit& visit);
+    void add_readers_of(std::int64_t block, std::vector<std::int64_t>& readers);
     void into_overlapping(std::int64_t block, const Region& interior, const Visit& visit);
 
     const FloorPlan& floorplan_;

@@ -118,7 +118,8 @@ const Place& sender(const Layout& source, const std::vector<Place>& places, std:
 class BlockElements {
 public:
     BlockElements(const Layout& layout, std::int64_t block)
-        : list_(layout.index_list()),
+        : layout_(layout),
+          list_(layout.index_list()),
           flat_(layout.flat_cyclic()),
           block_(block),
           extents_(layout.block_extents(block)) {
@@ -126,6 +127,8 @@ public:
         if (layout.has_products()) sets_ = layout.axis_sets(block);
     }
 
+    const Layout& layout() const { return layout_; }
+    std::int64_t block() const { return block_; }
     std::int64_t size() const { return extents_.product(); }
 
     bool knows_all() const { return !list_ || list_->knows_all(); }
@@ -145,28 +148,6 @@ public:
         const auto indices = list_->indices_of(block_);
         const auto [least, most] = std::minmax_element(indices.begin(), indices.end());
         return rows_between(*least, *most, list_->shape());
-    }
-
-    /// Calls visit(global, flat place) for each place of a global index: at most one, except in a
-    /// list. O(log n) in a list, else O(1).
-    template <class Visit>
-    void for_each_of(const Point& global, Visit&& visit) const {
-        if (list_) {
-            for (const auto& h : list_->holders(flatten(global, list_->shape())))
-                if (h.rank == block_) visit(global, h.position);
-            return;
-        }
-        if (flat_) {
-            const std::int64_t flat = flat_set_.local(flatten(global, flat_->shape()));
-            if (flat >= 0) visit(global, flat);
-            return;
-        }
-        Point local = global;
-        for (int d = 0; d < global.dims(); ++d) {
-            local[d] = sets_[static_cast<std::size_t>(d)].local(global[d]);
-            if (local[d] < 0) return;
-        }
-        visit(global, flatten(local, extents_));
     }
 
     /// Calls visit(global index, flat local place) for every element.
@@ -204,6 +185,7 @@ private:
         return {lo, hi};
     }
 
+    const Layout& layout_;
     const IndexList* list_;
     const FlatCyclic* flat_;
     std::int64_t block_;
@@ -217,16 +199,15 @@ class IndexMap {
 public:
     explicit IndexMap(const Redistribution& term) : frame_(term) {}
 
-    Point to_destination(const Point& source) const {
-        Point index = frame_.destination_lo;
-        for (int k = 0; k < index.dims(); ++k) {
-            const std::int64_t i = source[frame_.dim(Side::source, k)];
-            index[k] += (frame_.sign(Side::source, k) < 0 ? -1 - i : i) - frame_.source_lo[k];
+    /// The index on a side, of one on the other.
+    Point to(Side side, const Point& there) const {
+        const Side from = other(side);
+        Point t = frame_.extent;
+        for (int k = 0; k < t.dims(); ++k) {
+            const std::int64_t i = there[frame_.dim(from, k)];
+            t[k] = (frame_.sign(from, k) < 0 ? -1 - i : i) - frame_.lo(from)[k];
         }
-        return index;
-    }
-    Point to_source(const Point& destination) const {
-        return frame_.index(Side::source, destination - frame_.destination_lo);
+        return frame_.index(side, t);
     }
 
 private:
@@ -252,11 +233,14 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
         const auto named =
             list->holders_between(flatten(a, list->shape()), flatten(b, list->shape()) + 1);
         if (static_cast<std::int64_t>(named.size()) < own.size()) {
+            HolderFinder holders(own.layout());
             std::int64_t last = -1;
             for (const IndexList::Holder& h : named) {
                 if (std::exchange(last, h.index) == h.index) continue;
                 const Point global = back(unflatten(h.index, list->shape()));
-                if (near.contains(global)) own.for_each_of(global, visit);
+                if (!near.contains(global)) continue;
+                for (const Place& place : holders(global))
+                    if (place.block == own.block()) visit(global, place.flat);
             }
             return;
         }
@@ -307,59 +291,42 @@ void order_by_destination(IndexPiece& piece) {
     }
 }
 
-void index_pieces_from_source(const Layout& source, const Layout& destination,
-                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                              PieceVisitor& visitor) {
-    const IndexMap map(term);
-    const BlockElements own(source, source_block);
+void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
+    const Side here = own.own, there = other(here);
+    const IndexMap map(own.term);
+    const BlockElements elements(own.layout(here), own.block);
     IndexMatches found;
-    HolderFinder sending(source), receiving(destination);
-    const auto there = [&](const Point& i) { return map.to_destination(i); };
-    const auto back = [&](const Point& i) { return map.to_source(i); };
-    const bool all_go = term.reversed && !term.partial, once = holds_once(source);
-    const auto meet = [&](const Point& global, std::int64_t flat) {
-        const Point index = map.to_destination(global);
-        const std::vector<Place>& receivers = receiving(index);
-        if (receivers.empty() && all_go) refuse_missing(source, source_block, Side::source, index);
-        if (receivers.empty()) return;
+    HolderFinder sending(own.source), receiving(own.destination);
+    const bool all = own.needs_all(), once = holds_once(own.source);
+    const auto send = [&](const Point& global, std::int64_t flat, const auto& receivers) {
         const std::vector<Place>* senders = once ? nullptr : &sending(global);
         for (const Place& to : receivers)
-            if (once || sender(source, *senders, destination.owner(to.block), nodes) ==
-                            Place{source_block, flat})
+            if (once || sender(own.source, *senders, own.destination.owner(to.block), own.nodes) ==
+                            Place{own.block, flat})
                 found.add(to.block, flat, to.flat);
     };
-    for_each_that_may_meet(own, term.source_region, destination, all_go, there, back, meet);
-    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
-        piece.source_block = source_block;
-        piece.destination_block = block;
-        visitor.visit(std::move(piece));
-    });
-}
-
-void index_pieces_into_destination(const Layout& source, const Layout& destination,
-                                   const Redistribution& term, std::int64_t destination_block,
-                                   Nodes nodes, PieceVisitor& visitor) {
-    const IndexMap map(term);
-    const BlockElements own(destination, destination_block);
-    const std::int64_t receiver = destination.owner(destination_block);
-    IndexMatches found;
-    HolderFinder sending(source);
-    const auto there = [&](const Point& i) { return map.to_source(i); };
-    const auto back = [&](const Point& i) { return map.to_destination(i); };
-    const bool all_come = !term.reversed && !term.partial;
-    const auto meet = [&](const Point& global, std::int64_t flat) {
-        const Point index = map.to_source(global);
-        const std::vector<Place>& senders = sending(index);
-        if (senders.empty() && all_come)
-            refuse_missing(destination, destination_block, Side::destination, index);
-        if (senders.empty()) return;
-        const Place& from = sender(source, senders, receiver, nodes);
+    const auto receive = [&](std::int64_t flat, const auto& senders) {
+        const Place& from =
+            sender(own.source, senders, own.destination.owner(own.block), own.nodes);
         found.add(from.block, from.flat, flat);
     };
-    for_each_that_may_meet(own, term.destination_region, source, all_come, there, back, meet);
+    const auto meet = [&](const Point& global, std::int64_t flat) {
+        const Point index = map.to(there, global);
+        const std::vector<Place>& places = here == Side::source ? receiving(index) : sending(index);
+        if (places.empty()) {
+            if (all) refuse_missing(own.layout(here), own.block, here, index);
+        } else if (here == Side::source) {
+            send(global, flat, places);
+        } else {
+            receive(flat, places);
+        }
+    };
+    for_each_that_may_meet(
+        elements, own.region(), own.layout(there), all,
+        [&](const Point& i) { return map.to(there, i); },
+        [&](const Point& i) { return map.to(here, i); }, meet);
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
-        piece.source_block = block;
-        piece.destination_block = destination_block;
+        static_cast<BlockPair&>(piece) = own.pair_with(block);
         visitor.visit(std::move(piece));
     });
 }

@@ -15,6 +15,8 @@
 #include "datamover/side.hpp"
 #include "flat_runs.hpp"
 #include "part_builder.hpp"
+#include "redistribution.hpp"
+#include "relation/table_cursor.hpp"
 
 namespace datamover::plan {
 
@@ -32,25 +34,17 @@ std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
 
 namespace {
 
-using Runs = std::vector<AxisRun>;
-
 /// Collects runs until a slice is full, then hands it on.
 class Slicer {
 public:
     explicit Slicer(std::int64_t most_positions) : most_(most_positions) {}
 
-    /// Cuts a run where slices end: at most a part of a block, whole blocks, a part of a block.
-    void push(AxisRun run) {
-        while (run.count > 0) {
+    /// Cuts a table where slices end: at most a part of a block, whole blocks, a part of a block.
+    void cut(const AxisTable& table) {
+        for (TableCursor cursor(table); !cursor.done();) {
             const std::int64_t room = most_ - filled_;
-            if (run.length > room) {
-                push_part_of_block(run, room);
-                continue;
-            }
-            AxisRun whole = run;
-            whole.count = std::min(run.count, room / run.length);
-            advance(run, whole.count);
-            keep(whole);
+            const std::int64_t length = std::min(cursor.left_in_block(), room);
+            keep(cursor.take(length, std::min(cursor.pieces_of(length), room / length)));
         }
     }
 
@@ -86,55 +80,24 @@ private:
         return table.periods() > 0 ? table.runs().front() : table.tail().front();
     }
 
-    static void advance(AxisRun& run, std::int64_t blocks) {
-        run.source += blocks * run.source_step;
-        run.destination += blocks * run.destination_step;
-        run.count -= blocks;
-    }
-
-    /// The first block of a run is longer than the room that is left.
-    void push_part_of_block(AxisRun& run, std::int64_t room) {
-        AxisRun block{run.source, run.destination, run.length, 1, 0, 0};
-        advance(run, 1);
-        while (block.length > 0) {
-            AxisRun part = block;
-            part.length = std::min(block.length, room);
-            block.source += part.length;
-            block.destination += part.length;
-            block.length -= part.length;
-            keep(part);
-            room = most_ - filled_;
-        }
-    }
-
     void keep(const AxisRun& run) {
-        AxisRun kept = run;
-        if (kept.count == 1) kept.source_step = kept.destination_step = 0;
-        runs_.push_back(kept);
+        runs_.push_back(run);
         filled_ += run.length * run.count;
         if (filled_ == most_) flush();
     }
 
     std::int64_t most_, filled_ = 0;
-    Runs runs_;
+    std::vector<AxisRun> runs_;
     std::vector<AxisSlice> slices_;
 };
 
-Runs moved(Runs runs, std::int64_t source, std::int64_t destination) {
-    for (AxisRun& r : runs) {
-        r.source += source;
-        r.destination += destination;
-    }
-    return runs;
-}
-
 /// Slices of equally many whole periods; the last may hold fewer.
 void push_periods(Slicer& slicer, const AxisTable& table, std::int64_t periods_per_slice) {
+    const std::int64_t source = table.source_period(), destination = table.destination_period();
     for (std::int64_t p = 0; p < table.periods(); p += periods_per_slice)
-        slicer.push(AxisTable(
-            moved(table.runs(), p * table.source_period(), p * table.destination_period()),
-            std::min(periods_per_slice, table.periods() - p), table.source_period(),
-            table.destination_period()));
+        slicer.push(AxisTable(table.runs(), std::min(periods_per_slice, table.periods() - p),
+                              source, destination)
+                        .shifted(p * source, p * destination));
 }
 
 }  // namespace
@@ -151,13 +114,9 @@ std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
         slicer.push(*table);
     } else if (whole_periods > 0 && table->periods() > 1) {
         push_periods(slicer, *table, whole_periods);
-        for (const AxisRun& run : table->tail()) slicer.push(run);
+        slicer.cut(AxisTable(table->tail()));
     } else {
-        for (std::int64_t p = 0; p < table->periods(); ++p)
-            for (const AxisRun& run :
-                 moved(table->runs(), p * table->source_period(), p * table->destination_period()))
-                slicer.push(run);
-        for (const AxisRun& run : table->tail()) slicer.push(run);
+        slicer.cut(*table);
     }
     return slicer.finish();
 }
@@ -231,38 +190,21 @@ private:
     Extents extents_;
 };
 
-/// The sub-boxes, in order, of which `count` points of a box from number `first` on consist, when
-/// it is walked with the last dimension fastest: at most 2d - 1.
-void boxes_of_range(const Region& box, std::int64_t first, std::int64_t count,
-                    std::vector<Region>& boxes) {
-    if (count == 0) return;
-    int d = 0;
-    std::int64_t row = box.size();
-    Point lo = box.lo(), hi = box.hi();
-    // The outermost dimension along which the range reaches over more than one position.
-    for (; d < box.dims(); ++d) {
-        row /= box.extent(d);
-        const std::int64_t begin = first / row, end = (first + count - 1) / row;
-        lo[d] = box.lo()[d] + begin;
-        hi[d] = lo[d] + 1;
-        first -= begin * row;
-        if (end > begin) break;
+/// The longest box of at most `most` points that begins at number `first` of a box that is walked
+/// with the last dimension fastest.
+Region box_from(const Region& box, std::int64_t first, std::int64_t most) {
+    Point lo = box.lo(), hi = lo;
+    bool rows_are_whole = true;  // of all dimensions within
+    for (int d = box.dims() - 1; d >= 0; --d) {
+        const std::int64_t extent = box.extent(d), at = first % extent;
+        const std::int64_t n = rows_are_whole ? std::min(most, extent - at) : 1;
+        first /= extent;
+        most /= extent;
+        lo[d] += at;
+        hi[d] = lo[d] + n;
+        rows_are_whole = rows_are_whole && n == extent;
     }
-    if (d == box.dims()) {
-        boxes.push_back(Region(lo, hi));
-        return;
-    }
-    const auto rows = [&](std::int64_t from, std::int64_t n) {
-        Point a = lo, b = hi;
-        a[d] = lo[d] + from;
-        b[d] = a[d] + n;
-        return Region(a, b);
-    };
-    const std::int64_t head = first > 0 ? std::min(count, row - first) : 0;
-    if (head > 0) boxes_of_range(rows(0, 1), first, head, boxes);
-    const std::int64_t begin = first > 0 ? 1 : 0, whole = (count - head) / row;
-    if (whole > 0) boxes.push_back(rows(begin, whole));
-    boxes_of_range(rows(begin + whole, 1), 0, count - head - whole * row, boxes);
+    return {lo, hi};
 }
 
 class Cutter {
@@ -288,7 +230,7 @@ private:
             const std::int64_t elems = shape.size();
             if (gathered_elems_ + elems > most_) flush();
             if (elems > most_) {
-                cut(product_of(box, shape));
+                cut(product_of({box.source_block, box.destination_block}, shape));
                 continue;
             }
             boxes_.add(box.source_block, box.destination_block, shape);
@@ -312,15 +254,6 @@ private:
         flush_boxes();
         gathered_.pieces.push_back({content});
         gathered_elems_ += content.size();
-    }
-
-    static ProductPiece product_of(const PlacedBox& box, const BoxShape& shape) {
-        ProductPiece product{{box.source_block, box.destination_block}, {}};
-        for (const BoxAxis& a : shape.axes())
-            product.axes.push_back({std::make_shared<const AxisTable>(
-                                        AxisTable::interval(a.source, a.destination, a.length)),
-                                    a.source_dim, a.destination_dim});
-        return product;
     }
 
     void flush_boxes() {
@@ -410,44 +343,21 @@ private:
     /// The two walks are cut at the same numbers of points, and where either box has a corner.
     void cut(const ReshapePiece& reshape) {
         const std::int64_t elems = reshape.source.size();
-        for (std::int64_t i = 0; i < elems; i += most_) {
-            const std::int64_t n = std::min(most_, elems - i);
-            std::vector<Region> from, to;
-            boxes_of_range(reshape.source, i, n, from);
-            boxes_of_range(reshape.destination, i, n, to);
+        for (std::int64_t i = 0; i < elems;) {
             PairPart chunk;
-            add_pairs(reshape, std::move(from), std::move(to), chunk);
+            for (const std::int64_t end = std::min(elems, i + most_); i < end;) {
+                ReshapePiece some = reshape;
+                std::int64_t n = end - i;
+                do {
+                    some.source = box_from(reshape.source, i, n);
+                    some.destination = box_from(reshape.destination, i, some.source.size());
+                    n = some.destination.size();
+                } while (some.source.size() > n);
+                chunk.pieces.push_back({std::move(some)});
+                i += n;
+            }
             add(std::move(chunk));
         }
-    }
-
-    /// Pairs boxes of two lists that hold equally many points, cutting the larger of each pair.
-    static void add_pairs(const BlockPair& blocks, std::vector<Region> from, std::vector<Region> to,
-                          PairPart& chunk) {
-        std::ranges::reverse(from);
-        std::ranges::reverse(to);
-        while (!from.empty()) {
-            const std::int64_t n = std::min(from.back().size(), to.back().size());
-            // A box's head may be several boxes again; each then is the head of the next turn.
-            if (split_head(from, n) && split_head(to, n)) {
-                chunk.pieces.push_back({ReshapePiece{blocks, from.back(), to.back()}});
-                from.pop_back();
-                to.pop_back();
-            }
-        }
-    }
-
-    /// Makes the last box of a list one of n points; false when its head became several boxes.
-    static bool split_head(std::vector<Region>& boxes, std::int64_t n) {
-        const Region box = boxes.back();
-        if (box.size() == n) return true;
-        boxes.pop_back();
-        std::vector<Region> parts;
-        boxes_of_range(box, 0, n, parts);
-        const bool one = parts.size() == 1;
-        boxes_of_range(box, n, box.size() - n, parts);
-        boxes.insert(boxes.end(), parts.rbegin(), parts.rend());
-        return one;
     }
 
     void cut(const IndexPiece& indices) {

@@ -110,13 +110,9 @@ private:
 
     void collect(const Redistribution& r) {
         if (r.source_region.empty()) return;
-        const bool sends = side_ == Side::source;
-        for (const std::int64_t block : (sends ? source_ : destination_).blocks_of(rank_)) {
-            if (sends)
-                plan::pieces_from_source(source_, destination_, r, block, nodes_, *this);
-            else
-                plan::pieces_into_destination(source_, destination_, r, block, nodes_, *this);
-        }
+        const Layout& own = side_ == Side::source ? source_ : destination_;
+        for (const std::int64_t block : own.blocks_of(rank_))
+            plan::pieces_of({source_, destination_, r, side_, block, nodes_}, *this);
     }
 
     /// The side with the ghosts expands its own blocks, and so does the other one unless images
@@ -140,27 +136,15 @@ private:
                         builder_.add(peer, term_, {from, to}, Piece{std::move(piece)});
                     });
             else
-                builder_.add(peer, term_, from, to, halo.reversed ? exchanged(box) : box);
+                builder_.add(peer, term_, from, to, halo.reversed ? plan::reversed(box) : box);
         };
         if (own_ghosts) {
             for (const std::int64_t block : own_blocks) ghosts.into(block, keep);
         } else if (ghosts.images_are_disjoint()) {
             for (const std::int64_t block : own_blocks) ghosts.out_of(block, keep);
         } else {
-            std::vector<std::int64_t> readers;
-            for (const std::int64_t block : own_blocks) ghosts.add_readers_of(block, readers);
-            std::ranges::sort(readers);
-            readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
-            for (const std::int64_t block : readers) ghosts.into(block, keep);
+            for (const std::int64_t block : ghosts.readers_of(own_blocks)) ghosts.into(block, keep);
         }
-    }
-
-    static BoxShape exchanged(BoxShape box) {
-        for (BoxAxis& axis : box.axis) {
-            std::swap(axis.source, axis.destination);
-            std::swap(axis.source_dim, axis.destination_dim);
-        }
-        return box;
     }
 
     std::int64_t owner(Side side, const BlockPair& blocks) const {

@@ -13,29 +13,18 @@
 namespace datamover::plan {
 namespace {
 
-using geometry::Wide;
-using Table = std::shared_ptr<const AxisTable>;
-
 /// Between oriented sets; of a flipped source, the table has the positions with the sign changed.
-Table table_for(const AxisSet& source, const AxisSet& destination, const SectionFrame& f,
-                const Window& w, int k) {
+PieceAxis axis_between(const AxisSet& source, const AxisSet& destination, const SectionFrame& f,
+                       const Window& w, int k) {
     AxisTable table = intersect(source, f.source_lo[k] + w.lo[k], destination,
                                 f.destination_lo[k] + w.lo[k], w.extent[k]);
-    if (f.sign(Side::source, k) < 0) table = table.shifted(-source.local(source.end - 1), 0);
-    return std::make_shared<const AxisTable>(std::move(table));
+    const int sign = f.sign(Side::source, k);
+    if (sign < 0) table = table.shifted(-source.local(source.end - 1), 0);
+    return {std::make_shared<const AxisTable>(std::move(table)), f.dim(Side::source, k), k, sign};
 }
 
-ProductPiece product_piece(std::int64_t source_block, std::int64_t destination_block,
-                           const std::vector<Table>& tables, const SectionFrame& f) {
-    ProductPiece product{{source_block, destination_block}, {}};
-    product.axes.reserve(tables.size());
-    for (int k = 0; k < f.extent.dims(); ++k)
-        product.axes.push_back({tables[static_cast<std::size_t>(k)], f.dim(Side::source, k), k,
-                                f.sign(Side::source, k)});
-    return product;
-}
-
-/// One block of the source and one of the destination, and their oriented indices per dimension.
+/// One block of the source and one of the destination, and their oriented indices, per dimension
+/// of t.
 struct SetsOfPair {
     BlockPair blocks;
     const std::vector<AxisSet>& source;
@@ -46,108 +35,48 @@ bool are_intervals(const std::vector<AxisSet>& sets) {
     return std::ranges::all_of(sets, [](const AxisSet& s) { return s.end - s.first <= s.length; });
 }
 
-/// Where two boxes meet in a window.
-void visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
-               PieceVisitor& visitor) {
+/// Where two boxes meet in a window. Returns the number of elements.
+std::int64_t visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
+                       PieceVisitor& visitor) {
     BoxShape box;
     box.dims = f.extent.dims();
     for (int k = 0; k < box.dims; ++k) {
-        const int d = f.axes[static_cast<std::size_t>(k)];
-        const AxisSet& from = pair.source[static_cast<std::size_t>(d)];
-        const AxisSet& to = pair.destination[static_cast<std::size_t>(k)];
+        const auto i = static_cast<std::size_t>(k);
+        const AxisSet &from = pair.source[i], &to = pair.destination[i];
         const std::int64_t source = geometry::subtract(f.source_lo[k], from.first);
         const std::int64_t destination = geometry::subtract(f.destination_lo[k], to.first);
         const std::int64_t lo = std::max({w.lo[k], -source, -destination});
         const std::int64_t hi =
             std::min({w.lo[k] + w.extent[k], geometry::subtract(from.end, f.source_lo[k]),
                       geometry::subtract(to.end, f.destination_lo[k])});
-        if (lo >= hi) return;
-        box.axis[static_cast<std::size_t>(k)] = {source + lo, destination + lo, hi - lo, d, k};
+        if (lo >= hi) return 0;
+        box.axis[i] = {source + lo, destination + lo, hi - lo, f.dim(Side::source, k), k};
     }
     visitor.visit(pair.blocks, box);
+    return box.size();
 }
 
-/// What meets between two blocks in a window.
-void visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
-                PieceVisitor& visitor) {
+/// What meets between two blocks in a window. Returns the number of elements.
+std::int64_t visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
+                        PieceVisitor& visitor) {
     const bool flips = std::ranges::find(f.flip, true) != f.flip.end();
     if (!flips && are_intervals(pair.source) && are_intervals(pair.destination))
         return visit_box(pair, f, w, visitor);
-    std::vector<Table> tables;
+    ProductPiece product{pair.blocks, {}};
     for (int k = 0; k < f.extent.dims(); ++k) {
-        const auto s = static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)]);
-        tables.push_back(
-            table_for(pair.source[s], pair.destination[static_cast<std::size_t>(k)], f, w, k));
-        if (tables.back()->empty()) return;
+        const auto i = static_cast<std::size_t>(k);
+        product.axes.push_back(axis_between(pair.source[i], pair.destination[i], f, w, k));
+        if (product.axes.back().table->empty()) return 0;
     }
-    visitor.visit(
-        product_piece(pair.blocks.source_block, pair.blocks.destination_block, tables, f));
-}
-
-/// The processes of a block-cyclic side along one dimension, with the table towards each.
-struct AxisPeer {
-    std::int64_t coordinate;
-    Table table;
-};
-
-/// Visits all combinations of one entry per dimension.
-template <class Visit>
-void for_each_combination(const std::vector<std::vector<AxisPeer>>& peers, Visit&& visit) {
-    for (const auto& p : peers)
-        if (p.empty()) return;
-    std::vector<std::size_t> at(peers.size(), 0);
-    for (;;) {
-        visit(at);
-        std::size_t k = peers.size();
-        while (k > 0 && ++at[k - 1] == peers[k - 1].size()) at[--k] = 0;
-        if (k == 0) return;
-    }
-}
-
-/// The blocks of a block-cyclic side, of its first replica, that meet a block of the other side.
-/// `grid_dims[k]` is the grid's dimension for t's dimension k.
-template <class MakePeers, class Visit>
-void match_block_cyclic(const BlockCyclic& grid, const std::vector<int>& grid_dims,
-                        MakePeers&& make_peers, Visit&& visit) {
-    std::vector<std::vector<AxisPeer>> peers;
-    peers.reserve(grid_dims.size());
-    for (std::size_t k = 0; k < grid_dims.size(); ++k)
-        peers.push_back(make_peers(static_cast<int>(k)));
-    Point coordinates = grid.grid();
-    std::vector<Table> tables(peers.size());
-    for_each_combination(peers, [&](const std::vector<std::size_t>& at) {
-        for (std::size_t k = 0; k < peers.size(); ++k) {
-            coordinates[grid_dims[k]] = peers[k][at[k]].coordinate;
-            tables[k] = peers[k][at[k]].table;
-        }
-        visit(grid.block_at(coordinates), tables);
-    });
-}
-
-/// The box, on the other side, of what `sets` hold in the window.
-Region bounding_in(const std::vector<AxisSet>& sets, const std::vector<int>& set_dims,
-                   const Point& set_lo, const Point& other_lo, const std::vector<int>& other_dims,
-                   const Window& w) {
-    Point lo = w.lo, hi = w.lo;
-    for (int k = 0; k < w.lo.dims(); ++k) {
-        const AxisSet& s = sets[static_cast<std::size_t>(set_dims[static_cast<std::size_t>(k)])];
-        const int d = other_dims[static_cast<std::size_t>(k)];
-        const std::int64_t end = w.lo[k] + w.extent[k];
-        lo[d] = other_lo[k] + std::clamp(s.lower() - set_lo[k], w.lo[k], end);
-        hi[d] = other_lo[k] + std::clamp(s.upper() - set_lo[k], w.lo[k], end);
-    }
-    return {lo, hi};
+    const std::int64_t elems = product.size();
+    visitor.visit(std::move(product));
+    return elems;
 }
 
 std::vector<int> identity_axes(int dims) {
     std::vector<int> axes(static_cast<std::size_t>(dims));
     std::iota(axes.begin(), axes.end(), 0);
     return axes;
-}
-
-const BlockCyclic* replicated_or_null(const Layout& layout) {
-    const BlockCyclic* bc = layout.block_cyclic();
-    return bc && bc->replicas() > 1 ? bc : nullptr;
 }
 
 std::vector<std::int64_t> sorted_once(std::vector<std::int64_t> numbers) {
@@ -169,11 +98,7 @@ public:
     explicit ReversingVisitor(PieceVisitor& visitor) : visitor_(visitor) {}
 
     void visit(const BlockPair& blocks, const BoxShape& box) override {
-        BoxShape reversing = box;
-        for (const BoxAxis& a : box.axes())
-            reversing.axis[static_cast<std::size_t>(a.source_dim)] = {
-                a.destination, a.source, a.length, a.destination_dim, a.source_dim};
-        visitor_.visit({blocks.destination_block, blocks.source_block}, reversing);
+        visitor_.visit({blocks.destination_block, blocks.source_block}, reversed(box));
     }
     void visit(ProductPiece&& piece) override {
         std::swap(piece.source_block, piece.destination_block);
@@ -201,32 +126,6 @@ private:
     PieceVisitor& visitor_;
 };
 
-/// Counts the elements of pieces that it passes on.
-class CountingVisitor final : public PieceVisitor {
-public:
-    explicit CountingVisitor(PieceVisitor& visitor) : visitor_(visitor) {}
-
-    std::int64_t elems() const { return elems_; }
-
-    void visit(const BlockPair& blocks, const BoxShape& box) override {
-        elems_ += box.size();
-        visitor_.visit(blocks, box);
-    }
-    void visit(ProductPiece&& piece) override { pass_on(std::move(piece)); }
-    void visit(IndexPiece&& piece) override { pass_on(std::move(piece)); }
-    void visit(RangesPiece&& piece) override { pass_on(std::move(piece)); }
-
-private:
-    template <class Content>
-    void pass_on(Content&& piece) {
-        elems_ += piece.size();
-        visitor_.visit(std::forward<Content>(piece));
-    }
-
-    PieceVisitor& visitor_;
-    std::int64_t elems_ = 0;
-};
-
 /// Flips turn ranges of the flattened array into ranges of single elements.
 bool element_by_element(const Layout& source, const Layout& destination,
                         const Redistribution& term) {
@@ -234,11 +133,114 @@ bool element_by_element(const Layout& source, const Layout& destination,
            (!term.flip.empty() && (source.flat_cyclic() || destination.flat_cyclic()));
 }
 
-bool no_elements(const std::vector<AxisSet>& sets) {
-    return std::ranges::any_of(sets, [](const AxisSet& s) { return s.size() == 0; });
-}
+/// The pieces of a block that is a product of sets with blocks that are such products too.
+class ProductPieces {
+public:
+    ProductPieces(const BlockOfTerm& own, PieceVisitor& visitor)
+        : own_(own),
+          far_(other(own.own)),
+          f_(own.term),
+          block_{own.layout(own.own), own.block, own.own,
+                 f_.oriented_sets(own.own, own.layout(own.own), own.block), f_.lo(own.own)},
+          visitor_(visitor) {}
+
+    void operator()() const {
+        if (block_.empty()) return;
+        const BlockCyclic* grid = own_.layout(far_).block_cyclic();
+        for (const Window& w : windows_at(own_.own, own_.block, f_.whole())) {
+            if (grid)
+                with_grid(*grid, w);
+            else
+                with_boxes(*own_.layout(far_).floor_plan(), w);
+        }
+    }
+
+private:
+    /// The parts of a window from which a block of a side sends; if it receives, all of it.
+    std::vector<Window> windows_at(Side side, std::int64_t block, const Window& w) const {
+        if (side == Side::destination) return {w};
+        return sending_windows(own_.source, block, f_);
+    }
+
+    const AxisSet& set(int k) const { return block_.sets[static_cast<std::size_t>(k)]; }
+
+    void with_grid(const BlockCyclic& grid, const Window& w) const {
+        const auto make_peers = [&](int k) {
+            const int d = f_.dim(far_, k);
+            const bool flips = f_.sign(far_, k) < 0;
+            std::vector<AxisPeer> peers;
+            for (const std::int64_t c : coordinates(grid, w, k)) {
+                AxisSet held = grid.axis_set(d, c);
+                if (flips) held = held.mirrored();
+                PieceAxis axis = far_ == Side::destination ? axis_between(set(k), held, f_, w, k)
+                                                           : axis_between(held, set(k), f_, w, k);
+                if (!axis.table->empty()) peers.push_back({c, std::move(axis)});
+            }
+            return peers;
+        };
+        match_grid(grid, f_, far_, make_peers, [&](std::int64_t block, const auto& axes) {
+            own_.for_each_replica(grid, block, [&](const BlockPair& blocks) {
+                visitor_.visit(ProductPiece{blocks, axes});
+            });
+        });
+    }
+
+    std::vector<std::int64_t> coordinates(const BlockCyclic& grid, const Window& w, int k) const {
+        const int d = f_.dim(far_, k);
+        const std::int64_t lo = f_.lo(own_.own)[k] + w.lo[k], far_lo = f_.lo(far_)[k] + w.lo[k];
+        const std::int64_t n = w.extent[k];
+        // The grid is not mirrored: of a flipped dimension, both sides are seen from its end.
+        if (f_.sign(far_, k) < 0)
+            return peer_coordinates(set(k).mirrored(), -(lo + n), grid, d, -(far_lo + n), n);
+        return peer_coordinates(set(k), lo, grid, d, far_lo, n);
+    }
+
+    void with_boxes(const FloorPlan& boxes, const Window& w) const {
+        const auto blocks = boxes.find(f_.oriented(far_, bounds_in_other(block_, f_, w)));
+        std::int64_t elems = 0;
+        for (const std::int64_t block : blocks) {
+            if (!own_.meets(block)) continue;
+            const auto far_sets = f_.oriented_sets(far_, own_.layout(far_), block);
+            const bool sends = own_.own == Side::source;
+            const SetsOfPair pair{own_.pair_with(block), sends ? block_.sets : far_sets,
+                                  sends ? far_sets : block_.sets};
+            for (const Window& v : windows_at(far_, block, w))
+                elems += visit_pair(pair, f_, v, visitor_);
+        }
+        if (own_.needs_all() && !own_.finds_all(boxes, elems, block_.elems_in(w)))
+            refuse_missing(block_, f_, w, windows_of(boxes, blocks, f_, far_));
+    }
+
+    const BlockOfTerm& own_;
+    const Side far_;
+    const SectionFrame f_;
+    const SectionBlock block_;
+    PieceVisitor& visitor_;
+};
 
 }  // namespace
+
+bool BlockOfTerm::meets(std::int64_t peer) const {
+    const BlockCyclic* grid = own == Side::source ? source.block_cyclic() : nullptr;
+    return !grid || nearest_replica(*grid, block, destination.owner(peer), nodes) == block;
+}
+
+BoxShape reversed(const BoxShape& box) {
+    BoxShape result = box;
+    for (const BoxAxis& a : box.axes())
+        result.axis[static_cast<std::size_t>(a.source_dim)] = {a.destination, a.source, a.length,
+                                                               a.destination_dim, a.source_dim};
+    return result;
+}
+
+ProductPiece product_of(const BlockPair& blocks, const BoxShape& box) {
+    ProductPiece product{blocks, {}};
+    for (const BoxAxis& a : box.axes())
+        product.axes.push_back({std::make_shared<const AxisTable>(
+                                    AxisTable::interval(a.source, a.destination, a.length)),
+                                a.source_dim, a.destination_dim});
+    return product;
+}
 
 SectionFrame::SectionFrame(const Redistribution& term)
     : source_lo(term.destination_region.lo()),
@@ -266,9 +268,12 @@ Region SectionFrame::oriented(Side side, const Region& region) const {
 std::vector<AxisSet> SectionFrame::oriented_sets(Side side, const Layout& layout,
                                                  std::int64_t block) const {
     std::vector<AxisSet> sets = layout.axis_sets(block);
-    for (int k = 0; k < extent.dims(); ++k)
-        if (AxisSet& set = sets[static_cast<std::size_t>(dim(side, k))]; sign(side, k) < 0)
-            set = set.mirrored();
+    if (side == Side::destination) return sets;
+    const std::vector<AxisSet> of_layout = sets;
+    for (int k = 0; k < extent.dims(); ++k) {
+        const AxisSet& set = of_layout[static_cast<std::size_t>(dim(side, k))];
+        sets[static_cast<std::size_t>(k)] = sign(side, k) < 0 ? set.mirrored() : set;
+    }
     return sets;
 }
 
@@ -304,151 +309,33 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
     const std::int64_t period = geometry::bounded_add(
         common_period(set.period, geometry::bounded_multiply(b, p)), std::max(set.period, b));
     const std::int64_t stop = period < hi - lo ? lo + period : hi;
-    const auto full = [&] { return static_cast<std::int64_t>(found.size()) == p; };
+    const auto held_from = [&](std::int64_t t) {
+        const std::int64_t index = set.next(set_lo + t);
+        return index == AxisSet::none ? stop : index - set_lo;
+    };
     std::int64_t walked = 0;
-    if (b > set.period) {  // the grid's blocks are fewer: look which of them hold anything
-        for (Wide i = (other_lo + lo) / b * b - other_lo; i < stop && !full(); i += b) {
-            check_blocks_to_walk(++walked);
-            const auto x = static_cast<std::int64_t>(std::max<Wide>(lo, i));
-            const auto y = static_cast<std::int64_t>(std::min<Wide>(hi, i + b));
-            const std::int64_t into = (x + set_lo - set.first) % set.period;
-            if (into < set.length || set.period - into < y - x) note(other_lo + x);
-        }
-        return sorted_once(std::move(found));
-    }
-    const Wide first = Wide{set.first} - set_lo;
-    // Not negative, so that 64 bits are enough, whose division is quick.
-    const auto past = static_cast<std::uint64_t>(lo - first);
-    const auto set_period = static_cast<std::uint64_t>(set.period);
-    for (Wide begin = first + static_cast<Wide>(past / set_period * set_period);
-         begin < stop && !full(); begin += set.period) {
-        const auto x = static_cast<std::int64_t>(std::max<Wide>(lo, begin));
-        const auto y = static_cast<std::int64_t>(std::min<Wide>(hi, begin + set.length));
-        for (Wide i = (other_lo + x) / b * b - other_lo; i < y && x < y && !full(); i += b) {
-            check_blocks_to_walk(++walked);
-            note(other_lo + static_cast<std::int64_t>(std::max<Wide>(i, x)));
-        }
+    for (std::int64_t t = held_from(lo); t < stop && static_cast<std::int64_t>(found.size()) < p;) {
+        check_blocks_to_walk(++walked);
+        const std::int64_t index = other_lo + t, left_in_block = b - index % b;
+        note(index);
+        t = left_in_block < stop - t ? held_from(t + left_in_block) : stop;
     }
     return sorted_once(std::move(found));
 }
 
-void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
-                        std::int64_t source_block, Nodes nodes, PieceVisitor& visitor) {
-    if (term.adjoint) {
+void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
+    if (own.term.adjoint) {
         ReversingVisitor reversing(visitor);
-        return pieces_into_destination(destination, source, forward_of(term), source_block, nodes,
-                                       reversing);
+        const Redistribution forward = forward_of(own.term);
+        return pieces_of(
+            {own.destination, own.source, forward, other(own.own), own.block, own.nodes},
+            reversing);
     }
-    if (element_by_element(source, destination, term))
-        return index_pieces_from_source(source, destination, term, source_block, nodes, visitor);
-    if (source.flat_cyclic() || destination.flat_cyclic())
-        return flat_pieces_from_source(source, destination, term, source_block, nodes, visitor);
-    const BlockCyclic* replicated = replicated_or_null(source);
-    const auto sends_to = [&](std::int64_t block) {
-        return !replicated || nearest_replica(*replicated, source_block, destination.owner(block),
-                                              nodes) == source_block;
-    };
-    const SectionFrame f(term);
-    const auto sets = f.oriented_sets(Side::source, source, source_block);
-    if (no_elements(sets)) return;
-    const auto dims = identity_axes(f.extent.dims());
-    for (const Window& w : sending_windows(source, source_block, f)) {
-        if (const BlockCyclic* bc = destination.block_cyclic()) {
-            const auto make_peers = [&](int k) {
-                const AxisSet& s =
-                    sets[static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)])];
-                std::vector<AxisPeer> peers;
-                for (const std::int64_t c :
-                     peer_coordinates(s, f.source_lo[k] + w.lo[k], *bc, k,
-                                      f.destination_lo[k] + w.lo[k], w.extent[k])) {
-                    Table table = table_for(s, bc->axis_set(k, c), f, w, k);
-                    if (!table->empty()) peers.push_back({c, std::move(table)});
-                }
-                return peers;
-            };
-            const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
-            match_block_cyclic(*bc, dims, make_peers, [&](std::int64_t first, const auto& tables) {
-                for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
-                    if (sends_to(block))
-                        visitor.visit(product_piece(source_block, block, tables, f));
-            });
-        } else {
-            const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
-            const std::vector<std::int64_t> blocks = destination.floor_plan()->find(box);
-            CountingVisitor counting(visitor);
-            for (const std::int64_t block : blocks)
-                if (sends_to(block))
-                    visit_pair({{source_block, block}, sets, destination.axis_sets(block)}, f, w,
-                               counting);
-            const SectionBlock sending(source, source_block, Side::source, f);
-            // Where blocks overlap, what is sent twice may stand for what is missing: only
-            // otherwise the number tells.
-            if (term.reversed && !term.partial &&
-                (!destination.floor_plan()->disjoint() || counting.elems() != sending.elems_in(w)))
-                refuse_missing(sending, f, {w},
-                               windows_of(*destination.floor_plan(), blocks, f, Side::destination));
-        }
-    }
-}
-
-void pieces_into_destination(const Layout& source, const Layout& destination,
-                             const Redistribution& term, std::int64_t destination_block,
-                             Nodes nodes, PieceVisitor& visitor) {
-    if (term.adjoint) {
-        ReversingVisitor reversing(visitor);
-        return pieces_from_source(destination, source, forward_of(term), destination_block, nodes,
-                                  reversing);
-    }
-    if (element_by_element(source, destination, term))
-        return index_pieces_into_destination(source, destination, term, destination_block, nodes,
-                                             visitor);
-    if (source.flat_cyclic() || destination.flat_cyclic())
-        return flat_pieces_into_destination(source, destination, term, destination_block, nodes,
-                                            visitor);
-    const SectionFrame f(term);
-    const auto sets = destination.axis_sets(destination_block);
-    if (no_elements(sets)) return;
-    const Window whole{Point::filled(f.extent.dims(), 0), f.extent};
-    if (const BlockCyclic* bc = source.block_cyclic()) {
-        const auto make_peers = [&](int k) {
-            const int d = f.axes[static_cast<std::size_t>(k)];
-            const AxisSet& s = sets[static_cast<std::size_t>(k)];
-            const std::int64_t to = f.destination_lo[k], from = f.source_lo[k], n = f.extent[k];
-            // The grid is not mirrored: of a flipped dimension, both sides are seen from its end.
-            const bool flips = f.sign(Side::source, k) < 0;
-            const auto coordinates =
-                flips ? peer_coordinates(s.mirrored(), -(to + n), *bc, d, -(from + n), n)
-                      : peer_coordinates(s, to, *bc, d, from, n);
-            std::vector<AxisPeer> peers;
-            for (const std::int64_t c : coordinates) {
-                const AxisSet held = bc->axis_set(d, c);
-                Table table = table_for(flips ? held.mirrored() : held, s, f, whole, k);
-                if (!table->empty()) peers.push_back({c, std::move(table)});
-            }
-            return peers;
-        };
-        const std::int64_t receiver = destination.owner(destination_block);
-        match_block_cyclic(*bc, f.axes, make_peers, [&](std::int64_t block, const auto& tables) {
-            visitor.visit(product_piece(nearest_replica(*bc, block, receiver, nodes),
-                                        destination_block, tables, f));
-        });
-        return;
-    }
-    const auto dims = identity_axes(f.extent.dims());
-    const Region box = bounding_in(sets, dims, f.destination_lo, f.source_lo, f.axes, whole);
-    const std::vector<std::int64_t> blocks =
-        source.floor_plan()->find(f.oriented(Side::source, box));
-    CountingVisitor counting(visitor);
-    for (const std::int64_t block : blocks) {
-        const auto source_sets = f.oriented_sets(Side::source, source, block);
-        for (const Window& w : sending_windows(source, block, f))
-            visit_pair({{block, destination_block}, source_sets, sets}, f, w, counting);
-    }
-    if (term.partial || term.reversed) return;
-    const SectionBlock needing(destination, destination_block, Side::destination, f);
-    if (counting.elems() != needing.elems_in(whole))
-        refuse_missing(needing, f, {whole},
-                       windows_of(*source.floor_plan(), blocks, f, Side::source));
+    if (element_by_element(own.source, own.destination, own.term))
+        return index_pieces_of(own, visitor);
+    if (own.source.flat_cyclic() || own.destination.flat_cyclic())
+        return flat_pieces_of(own, visitor);
+    ProductPieces(own, visitor)();
 }
 
 }  // namespace datamover::plan

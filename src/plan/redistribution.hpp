@@ -20,6 +20,11 @@ public:
     virtual void visit(RangesPiece&& piece) = 0;
 };
 
+/// A box of the shared coordinate t of a redistribution.
+struct Window {
+    Point lo, extent;
+};
+
 /// The shared coordinate t of a redistribution: destination dimension k runs over
 /// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
 /// t[k]. Along a flipped dimension, source index i counts as -1 - i here, so that both sides ascend
@@ -42,42 +47,106 @@ struct SectionFrame {
         return side == Side::source && flip[static_cast<std::size_t>(k)] ? -1 : 1;
     }
     Region oriented(Side side, const Region& region) const;  ///< also turns it back
+    /// What a block holds, per dimension of t.
     std::vector<AxisSet> oriented_sets(Side side, const Layout& layout, std::int64_t block) const;
+    Window whole() const { return {Point::filled(extent.dims(), 0), extent}; }
     /// The index of a side's array at t.
     Point index(Side side, const Point& t) const;
 };
 
-/// Every piece that begins in a source block (ends in a destination block). The second throws
-/// mismatch where the block needs an element that nobody holds, unless the term is partial; so does
-/// the first for an adjoint term.
-void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
-                        std::int64_t source_block, Nodes nodes, PieceVisitor& visitor);
-void pieces_into_destination(const Layout& source, const Layout& destination,
-                             const Redistribution& term, std::int64_t destination_block,
-                             Nodes nodes, PieceVisitor& visitor);
+/// A term between two layouts, and the block of one side whose pieces are looked for.
+struct BlockOfTerm {
+    const Layout& source;
+    const Layout& destination;
+    const Redistribution& term;
+    Side own;  ///< the side of the block
+    std::int64_t block;
+    Nodes nodes;
+
+    const Layout& layout(Side side) const { return side == Side::source ? source : destination; }
+    /// The region of the term on the block's side.
+    const Region& region() const {
+        return own == Side::source ? term.source_region : term.destination_region;
+    }
+    BlockPair pair_with(std::int64_t peer) const {
+        return own == Side::source ? BlockPair{block, peer} : BlockPair{peer, block};
+    }
+    /// Whether every element of the block within the region must be held by the other side.
+    bool needs_all() const { return !term.partial && term.reversed == (own == Side::source); }
+    /// Whether `elems`, found in boxes of the other side, are all that the block holds. Where boxes
+    /// that receive overlap, what is sent twice may stand for what is missing: then it is not
+    /// known.
+    bool finds_all(const FloorPlan& boxes, std::int64_t elems, std::int64_t held) const {
+        return (own == Side::destination || boxes.disjoint()) && elems == held;
+    }
+    /// Whether the peer, a block of the other side, is not served by a nearer replica of the
+    /// source block.
+    bool meets(std::int64_t peer) const;
+    /// Calls visit(BlockPair) for the replicas of a block of the other side, a grid, with which
+    /// this one exchanges elements. `first` is the block of the first replica.
+    template <class Visit>
+    void for_each_replica(const BlockCyclic& grid, std::int64_t first, Visit&& visit) const {
+        if (own == Side::destination)
+            return visit(pair_with(nearest_replica(grid, first, destination.owner(block), nodes)));
+        const std::int64_t grid_size = grid.num_blocks() / grid.replicas();
+        for (std::int64_t peer = first; peer < grid.num_blocks(); peer += grid_size)
+            if (meets(peer)) visit(pair_with(peer));
+    }
+};
+
+/// Every piece that begins (source side) or ends in the block. Throws mismatch if the block needs
+/// an element that no block of the other side holds, or is to bring it back.
+void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
+
+/// The same where one side is an index list, or ranges of the flattened array are flipped: element
+/// by element.
+void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
+
+/// The same where one side or both are ranges of the flattened array, and none an index list: sums
+/// of products, of which a flat side's axes all lie along its one local dimension; or, where these
+/// would be many that hardly repeat, ranges pieces.
+void flat_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
 
 /// Orders the elements of a piece by their place in the destination block, those for one place as
 /// they are: writing in order and reading at random takes half the time of the opposite.
 void order_by_destination(IndexPiece& piece);
 
-/// The same where one side is an index list, or ranges of the flattened array are flipped: element
-/// by element.
-void index_pieces_from_source(const Layout& source, const Layout& destination,
-                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                              PieceVisitor& visitor);
-void index_pieces_into_destination(const Layout& source, const Layout& destination,
-                                   const Redistribution& term, std::int64_t destination_block,
-                                   Nodes nodes, PieceVisitor& visitor);
+/// The box with source and destination exchanged, its axes in the order of the new destination.
+BoxShape reversed(const BoxShape& box);
 
-/// The same where one side or both are ranges of the flattened array, and none an index list: sums
-/// of products, of which a flat side's axes all lie along its one local dimension; or, where these
-/// would be many that hardly repeat, ranges pieces.
-void flat_pieces_from_source(const Layout& source, const Layout& destination,
-                             const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                             PieceVisitor& visitor);
-void flat_pieces_into_destination(const Layout& source, const Layout& destination,
-                                  const Redistribution& term, std::int64_t destination_block,
-                                  Nodes nodes, PieceVisitor& visitor);
+/// The box as a product of intervals.
+ProductPiece product_of(const BlockPair& blocks, const BoxShape& box);
+
+/// The processes of a grid along one dimension, with the axis of a product towards each.
+struct AxisPeer {
+    std::int64_t coordinate;
+    PieceAxis axis;
+};
+
+/// Calls visit(block, axes) for the blocks of a grid, of its first replica, that meet something:
+/// all combinations of a peer of each dimension of t, as make_peers(k) returns them.
+template <class MakePeers, class Visit>
+void match_grid(const BlockCyclic& grid, const SectionFrame& f, Side grid_side,
+                MakePeers&& make_peers, Visit&& visit) {
+    std::vector<std::vector<AxisPeer>> peers;
+    for (int k = 0; k < f.extent.dims(); ++k) {
+        peers.push_back(make_peers(k));
+        if (peers.back().empty()) return;
+    }
+    Point coordinates = grid.grid();
+    std::vector<PieceAxis> axes(peers.size());
+    std::vector<std::size_t> at(peers.size(), 0);
+    for (;;) {
+        for (std::size_t k = 0; k < peers.size(); ++k) {
+            coordinates[f.dim(grid_side, static_cast<int>(k))] = peers[k][at[k]].coordinate;
+            axes[k] = peers[k][at[k]].axis;
+        }
+        visit(grid.block_at(coordinates), axes);
+        std::size_t k = peers.size();
+        while (k > 0 && ++at[k - 1] == peers[k - 1].size()) at[--k] = 0;
+        if (k == 0) return;
+    }
+}
 
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
 /// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <tuple>
+#include <variant>
 
 #include "datamover/motion_plan.hpp"
 #include "geometry/digest.hpp"
@@ -13,13 +15,21 @@
 
 namespace datamover::plan {
 
-void PlanWriter::put_all(std::span<const std::int64_t> words) {
+void PlanWriter::put(std::span<const std::int64_t> words) {
     put(static_cast<std::int64_t>(words.size()));
     for (const std::int64_t word : words) put(word);
 }
 
+void PlanWriter::put(const std::vector<int>& axes) {
+    put(std::vector<std::int64_t>(axes.begin(), axes.end()));
+}
+
+void PlanWriter::put(const std::vector<bool>& flags) {
+    put(std::vector<std::int64_t>(flags.begin(), flags.end()));
+}
+
 void PlanWriter::put(const Point& point) {
-    put_all(point.to_vector());
+    put(point.to_vector());
 }
 
 void PlanWriter::put(const Region& region) {
@@ -76,6 +86,18 @@ std::string PlanReader::get_text() {
     return text;
 }
 
+void PlanReader::read(std::vector<int>& axes) {
+    for (const std::int64_t axis : get_all()) {
+        if (axis < 0 || axis >= max_dims)
+            throw make_error(ErrorCode::invalid_argument, "axis ", axis);
+        axes.push_back(static_cast<int>(axis));
+    }
+}
+
+void PlanReader::read(std::vector<bool>& flags) {
+    for (const std::int64_t flag : get_all()) flags.push_back(flag != 0);
+}
+
 }  // namespace datamover::plan
 
 namespace datamover {
@@ -84,37 +106,24 @@ namespace {
 using plan::PlanReader;
 using plan::PlanWriter;
 
-// What stands before a layout, and before a term.
+/// The number of a kind of layout, which comes before it.
 enum class LayoutKind : std::int64_t { block_cyclic, floor_plan, index_list, flat_cyclic };
-enum class TermKind : std::int64_t { section, redistribution, halo };
 
-void put_axes(const std::vector<int>& axes, PlanWriter& out) {
-    out.put_all(std::vector<std::int64_t>(axes.begin(), axes.end()));
-}
-
-void put_flags(const std::vector<bool>& flags, PlanWriter& out) {
-    out.put_all(std::vector<std::int64_t>(flags.begin(), flags.end()));
+void put_kind(LayoutKind kind, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(kind));
 }
 
 void write(const BlockCyclic& layout, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(LayoutKind::block_cyclic));
-    out.put(layout.shape());
-    out.put(layout.distribution());
-    out.put(layout.nprocs());
-    out.put(layout.grid());
-    out.put(layout.first_process());
-    out.put(std::int64_t{layout.column_major_grid()});
-    out.put_all(layout.ranks());
-    out.put(layout.replicas());
+    put_kind(LayoutKind::block_cyclic, out);
+    out.put_each(layout.shape(), layout.distribution(), layout.nprocs(), layout.grid(),
+                 layout.first_process(), layout.column_major_grid(), layout.ranks(),
+                 layout.replicas());
 }
 
 void write(const FloorPlan& layout, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(LayoutKind::floor_plan));
-    out.put(std::int64_t{layout.dims()});
-    out.put(layout.nprocs());
-    out.put_all(layout.lower_corners());
-    out.put_all(layout.upper_corners());
-    out.put_all(layout.owners());
+    put_kind(LayoutKind::floor_plan, out);
+    out.put_each(std::int64_t{layout.dims()}, layout.nprocs(), layout.lower_corners(),
+                 layout.upper_corners(), layout.owners());
 }
 
 void write(const IndexList& layout, PlanWriter& out) {
@@ -123,19 +132,14 @@ void write(const IndexList& layout, PlanWriter& out) {
             ErrorCode::unsupported,
             "index lists of which every process knows only its own cannot be saved; make the "
             "plan again from the lists, or save one whose IndexList was made of all lists");
-    out.put(static_cast<std::int64_t>(LayoutKind::index_list));
-    out.put(layout.shape());
-    out.put(layout.nprocs());
-    for (std::int64_t rank = 0; rank < layout.nprocs(); ++rank)
-        out.put_all(layout.indices_of(rank));
+    put_kind(LayoutKind::index_list, out);
+    out.put_each(layout.shape(), layout.nprocs());
+    for (std::int64_t rank = 0; rank < layout.nprocs(); ++rank) out.put(layout.indices_of(rank));
 }
 
 void write(const FlatCyclic& layout, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(LayoutKind::flat_cyclic));
-    out.put(layout.shape());
-    out.put(layout.block_elems());
-    out.put(layout.nprocs());
-    out.put_all(layout.owners());
+    put_kind(LayoutKind::flat_cyclic, out);
+    out.put_each(layout.shape(), layout.block_elems(), layout.nprocs(), layout.owners());
 }
 
 void write(const Layout& layout, PlanWriter& out) {
@@ -149,39 +153,30 @@ void write(const Layout& layout, PlanWriter& out) {
         write(*layout.index_list(), out);
 }
 
-void write(const SectionCopy& term, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(TermKind::section));
-    out.put(term.source_block);
-    out.put(term.source_region);
-    out.put(term.destination_block);
-    out.put(term.destination_region);
-    put_axes(term.axes, out);
-    out.put(term.source_step);
-    out.put(term.destination_step);
-    put_flags(term.flip, out);
+/// The members of a term in the order in which they are saved.
+template <class Term>
+auto members_of(Term& term) {
+    if constexpr (requires { term.source_block; })
+        return std::tie(term.source_block, term.source_region, term.destination_block,
+                        term.destination_region, term.axes, term.source_step, term.destination_step,
+                        term.flip);
+    else if constexpr (requires { term.partial; })
+        return std::tie(term.source_region, term.destination_region, term.axes, term.partial,
+                        term.reversed, term.adjoint, term.flip);
+    else
+        return std::tie(term.lower, term.upper, term.domain, term.periodic, term.corners,
+                        term.reversed, term.colors, term.color);
 }
 
-void write(const Redistribution& term, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(TermKind::redistribution));
-    out.put(term.source_region);
-    out.put(term.destination_region);
-    put_axes(term.axes, out);
-    out.put(std::int64_t{term.partial});
-    out.put(std::int64_t{term.reversed});
-    out.put(std::int64_t{term.adjoint});
-    put_flags(term.flip, out);
-}
-
-void write(const HaloExchange& term, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(TermKind::halo));
-    out.put(term.lower);
-    out.put(term.upper);
-    out.put(term.domain);
-    put_flags(term.periodic, out);
-    out.put(std::int64_t{term.corners});
-    out.put(std::int64_t{term.reversed});
-    out.put(term.colors);
-    out.put(term.color);
+/// The number of the kind of a term comes before it: its place in the variant.
+void write(const PlanTerm& term, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(term.index()));
+    std::visit(
+        [&](const auto& of_kind) {
+            std::apply([&](const auto&... members) { out.put_each(members...); },
+                       members_of(of_kind));
+        },
+        term);
 }
 
 BlockCyclic read_block_cyclic(PlanReader& in) {
@@ -235,70 +230,23 @@ Layout read_layout(PlanReader& in) {
     }
 }
 
-std::vector<int> read_axes(PlanReader& in) {
-    std::vector<int> axes;
-    for (const std::int64_t axis : in.get_all()) {
-        if (axis < 0 || axis >= max_dims)
-            throw make_error(ErrorCode::invalid_argument, "axis ", axis);
-        axes.push_back(static_cast<int>(axis));
-    }
-    return axes;
-}
-
-std::vector<bool> read_flags(PlanReader& in) {
-    std::vector<bool> flags;
-    for (const std::int64_t flag : in.get_all()) flags.push_back(flag != 0);
-    return flags;
-}
-
-SectionCopy read_section(PlanReader& in) {
-    SectionCopy term;
-    term.source_block = in.get();
-    term.source_region = in.get_region();
-    term.destination_block = in.get();
-    term.destination_region = in.get_region();
-    term.axes = read_axes(in);
-    term.source_step = in.get_point();
-    term.destination_step = in.get_point();
-    term.flip = read_flags(in);
-    return term;
-}
-
-Redistribution read_redistribution(PlanReader& in) {
-    Redistribution term;
-    term.source_region = in.get_region();
-    term.destination_region = in.get_region();
-    term.axes = read_axes(in);
-    term.partial = in.get_flag();
-    term.reversed = in.get_flag();
-    term.adjoint = in.get_flag();
-    term.flip = read_flags(in);
-    return term;
-}
-
-HaloExchange read_halo(PlanReader& in) {
-    HaloExchange term;
-    term.lower = in.get_point();
-    term.upper = in.get_point();
-    term.domain = in.get_region();
-    term.periodic = read_flags(in);
-    term.corners = in.get_flag();
-    term.reversed = in.get_flag();
-    term.colors = in.get();
-    term.color = in.get();
-    return term;
-}
-
 PlanTerm read_term(PlanReader& in) {
-    const std::int64_t last = static_cast<std::int64_t>(TermKind::halo);
-    switch (static_cast<TermKind>(in.get(0, last, "a kind of term"))) {
-        case TermKind::section:
-            return read_section(in);
-        case TermKind::redistribution:
-            return read_redistribution(in);
+    PlanTerm term;
+    switch (in.get(0, std::variant_size_v<PlanTerm> - 1, "a kind of term")) {
+        case 0:
+            break;
+        case 1:
+            term = Redistribution{};
+            break;
         default:
-            return read_halo(in);
+            term = HaloExchange{};
     }
+    std::visit(
+        [&](auto& of_kind) {
+            std::apply([&](auto&... members) { (in.read(members), ...); }, members_of(of_kind));
+        },
+        term);
+    return term;
 }
 
 }  // namespace
@@ -324,7 +272,7 @@ PlanDigests::Digests PlanDigests::digests_of(const MotionPlan& plan) {
     digests.parts = {plan.source_.digest(), plan.destination_.digest()};
     for (const PlanTerm& term : plan.terms_) {
         PlanWriter out;
-        std::visit([&](const auto& of_kind) { write(of_kind, out); }, term);
+        write(term, out);
         digests.parts.push_back(out.digest());
     }
     geometry::WordDigest all;
@@ -342,8 +290,7 @@ std::vector<std::uint8_t> MotionPlan::to_bytes() const {
     write(source_, out);
     write(destination_, out);
     out.put(size());
-    for (const PlanTerm& term : terms_)
-        std::visit([&](const auto& of_kind) { write(of_kind, out); }, term);
+    for (const PlanTerm& term : terms_) write(term, out);
     return out.finish();
 }
 

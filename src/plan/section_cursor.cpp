@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "datamover/error.hpp"
@@ -27,44 +26,20 @@ std::int64_t neighbours_from(const AxisSet& set, std::int64_t local) {
 }  // namespace
 
 AxisWalk::AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination)
-    : table_(std::move(table)), source_(std::move(source)), destination_(std::move(destination)) {
-    rewind();
-}
+    : table_(std::move(table)), sets_{source, destination}, cursor_(*table_) {}
 
-void AxisWalk::rewind() {
-    in_tail_ = table_->periods() == 0 || table_->runs().empty();
-    period_ = repeat_ = before_ = 0;
-    run_ = 0;
-}
-
-AxisWalk::Block AxisWalk::block() const {
-    const AxisRun& run = runs()[run_];
-    std::int64_t s = run.source + repeat_ * run.source_step + before_;
-    std::int64_t d = run.destination + repeat_ * run.destination_step + before_;
-    if (!in_tail_) {
-        s += period_ * table_->source_period();
-        d += period_ * table_->destination_period();
-    }
+std::int64_t AxisWalk::length() const {
     // Neighbours in both local arrays may stand apart in the index space.
-    const std::int64_t length = std::min(
-        {run.length - before_, neighbours_from(source_, s), neighbours_from(destination_, d)});
-    return {s, d, length};
+    std::int64_t length = cursor_.left_in_block();
+    for (const Side side : both_sides)
+        length = std::min(length, neighbours_from(sets_[side], cursor_.position(side)));
+    return length;
 }
 
 bool AxisWalk::next() {
-    before_ += block().length;
-    if (before_ < runs()[run_].length) return true;
-    before_ = 0;
-    if (++repeat_ < runs()[run_].count) return true;
-    repeat_ = 0;
-    if (++run_ < runs().size()) return true;
-    run_ = 0;
-    if (!in_tail_ && ++period_ < table_->periods()) return true;
-    if (!in_tail_ && !table_->tail().empty()) {
-        in_tail_ = true;
-        return true;
-    }
-    rewind();
+    cursor_.take(length(), 1);
+    if (!cursor_.done()) return true;
+    cursor_ = TableCursor(*table_);
     return false;
 }
 
@@ -98,7 +73,7 @@ bool BoxWalk::next(SectionCopy& section) {
     const int dims = static_cast<int>(axes_.size());
     PerSide<Point> lo{Point::filled(dims, 0), Point::filled(dims, 0)}, hi = lo;
     for (const Axis& a : axes_) {
-        const std::int64_t length = a.walk.block().length;
+        const std::int64_t length = a.walk.length();
         for (const Side side : both_sides) {
             const std::int64_t first = a.walk.index(side);
             const int d = a.piece.dim(side);
@@ -183,38 +158,20 @@ void SectionCursor::enter_term() {
     if (rank != any_rank) {
         blocks_ = layout.blocks_of(rank);
     } else if (halo && other_rank != any_rank) {
-        std::set<std::int64_t> readers;
-        for (const std::int64_t block : layout.blocks_of(other_rank)) {
-            const auto of_block = halo_readers_of(*layout.boxes(), *halo, block);
-            readers.insert(of_block.begin(), of_block.end());
-        }
-        blocks_.assign(readers.begin(), readers.end());
+        blocks_ = GhostBoxes(*layout.boxes(), *halo).readers_of(layout.blocks_of(other_rank));
     } else {
         every_block_ = true;
     }
     num_blocks_ = every_block_ ? layout.num_blocks() : static_cast<std::int64_t>(blocks_.size());
 }
 
-/// Keeps the pieces of a redistribution that are wanted: boxes as sections, products to be walked.
+/// Keeps the pieces of a redistribution that are wanted.
 class SectionCursor::Expansion final : public PieceVisitor {
 public:
-    Expansion(SectionCursor& cursor, const std::vector<int>& axes) : cursor_(cursor), axes_(axes) {}
+    explicit Expansion(SectionCursor& cursor) : cursor_(cursor) {}
 
     void visit(const BlockPair& blocks, const BoxShape& box) override {
-        if (!cursor_.wanted_blocks(blocks.source_block, blocks.destination_block)) return;
-        const auto from = cursor_.plan_.source().axis_sets(blocks.source_block);
-        const auto to = cursor_.plan_.destination().axis_sets(blocks.destination_block);
-        Point lo = Point::filled(box.dims, 0), hi = lo, to_lo = lo, to_hi = lo;
-        for (const BoxAxis& a : box.axes()) {
-            const auto s = static_cast<std::size_t>(a.source_dim);
-            const auto d = static_cast<std::size_t>(a.destination_dim);
-            lo[a.source_dim] = from[s].global(a.source);
-            hi[a.source_dim] = lo[a.source_dim] + a.length;
-            to_lo[a.destination_dim] = to[d].global(a.destination);
-            to_hi[a.destination_dim] = to_lo[a.destination_dim] + a.length;
-        }
-        cursor_.sections_.push_back({blocks.source_block, Region(lo, hi), blocks.destination_block,
-                                     Region(to_lo, to_hi), axes_});
+        visit(product_of(blocks, box));
     }
     void visit(ProductPiece&& piece) override {
         if (cursor_.wanted_blocks(piece.source_block, piece.destination_block))
@@ -226,16 +183,13 @@ public:
 
 private:
     SectionCursor& cursor_;
-    const std::vector<int>& axes_;
 };
 
 void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
     if (term.source_region.empty()) return;
-    Expansion expansion(*this, term.axes);
-    if (by_destination_)
-        pieces_into_destination(plan_.source(), plan_.destination(), term, block, {}, expansion);
-    else
-        pieces_from_source(plan_.source(), plan_.destination(), term, block, {}, expansion);
+    Expansion expansion(*this);
+    const Side own = by_destination_ ? Side::destination : Side::source;
+    pieces_of({plan_.source(), plan_.destination(), term, own, block, {}}, expansion);
 }
 
 void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
+#include "relation/table_cursor.hpp"
 
 namespace datamover::plan {
 
@@ -17,30 +18,18 @@ inline constexpr std::int64_t any_rank = -1;
 /// on both sides. Nothing is listed: a short table may stand for very many blocks.
 class AxisWalk {
 public:
-    struct Block {
-        std::int64_t source, destination, length;
-    };
-
     /// The table must hold something.
     AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination);
-    Block block() const;
-    std::int64_t index(Side side) const {
-        return side == Side::source ? source_.global(block().source)
-                                    : destination_.global(block().destination);
-    }
+    /// The first global index of the block on a side, and the block's length.
+    std::int64_t index(Side side) const { return sets_[side].global(cursor_.position(side)); }
+    std::int64_t length() const;
     /// Goes to the next block, or, after the last one, to the first and returns false.
     bool next();
 
 private:
-    const std::vector<AxisRun>& runs() const { return in_tail_ ? table_->tail() : table_->runs(); }
-    void rewind();
-
     std::shared_ptr<const AxisTable> table_;
-    AxisSet source_, destination_;
-    bool in_tail_ = false;
-    std::int64_t period_ = 0, repeat_ = 0;
-    std::size_t run_ = 0;
-    std::int64_t before_ = 0;  ///< how much of the table's block lies before
+    PerSide<AxisSet> sets_;
+    TableCursor cursor_;
 };
 
 /// One box of a product piece after the other, the last axis fastest.

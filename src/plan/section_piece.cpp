@@ -69,15 +69,14 @@ Region up_to_last(const Region& region, const Point& step) {
     return {region.lo(), hi};
 }
 
-/// `count` positions of either side, steps apart.
+}  // namespace
+
 AxisTable strided_table(std::int64_t source, std::int64_t destination, std::int64_t count,
                         std::int64_t source_step, std::int64_t destination_step) {
     if (count == 1 || (source_step == 1 && destination_step == 1))
         return AxisTable::interval(source, destination, count);
     return AxisTable({AxisRun{source, destination, 1, count, source_step, destination_step}});
 }
-
-}  // namespace
 
 bool has_steps(const SectionCopy& section) {
     return section.source_step.dims() > 0 || section.destination_step.dims() > 0;
@@ -252,9 +251,22 @@ std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
         for (const Region& r : fp->exclusive_regions(block))
             windows.push_back(window_of(r, f, Side::source));
     } else {
-        windows.push_back({Point::filled(f.extent.dims(), 0), f.extent});
+        windows.push_back(f.whole());
     }
     return windows;
+}
+
+Region bounds_in_other(const SectionBlock& block, const SectionFrame& f, const Window& w) {
+    const Side there = other(block.side);
+    Point lo = w.lo, hi = w.lo;
+    for (int k = 0; k < w.lo.dims(); ++k) {
+        const AxisSet& s = block.sets[static_cast<std::size_t>(k)];
+        const int d = f.dim(there, k);
+        const std::int64_t end = w.lo[k] + w.extent[k];
+        lo[d] = f.lo(there)[k] + std::clamp(s.lower() - block.lo[k], w.lo[k], end);
+        hi[d] = f.lo(there)[k] + std::clamp(s.upper() - block.lo[k], w.lo[k], end);
+    }
+    return {lo, hi};
 }
 
 }  // namespace datamover::plan

@@ -31,6 +31,10 @@ LocalSection local_section(const Layout& source, const Layout& destination,
 /// invalid_argument.
 void check_section(const Layout& source, const Layout& destination, const SectionCopy& section);
 
+/// `count` positions of either side, steps apart.
+AxisTable strided_table(std::int64_t source, std::int64_t destination, std::int64_t count,
+                        std::int64_t source_step, std::int64_t destination_step);
+
 /// Whether only every so-many-th index takes part.
 bool has_steps(const SectionCopy& section);
 
@@ -69,5 +73,8 @@ std::vector<Window> windows_of(const FloorPlan& plan, const std::vector<std::int
 /// holds the same points.
 std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
                                     const SectionFrame& f);
+
+/// The box, on the other side, around what a block holds in a window.
+Region bounds_in_other(const SectionBlock& block, const SectionFrame& f, const Window& w);
 
 }  // namespace datamover::plan

@@ -2,6 +2,7 @@
 // Serialization of layouts and plans to words, with validated reading.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,10 +22,18 @@ public:
     PlanWriter() : WordWriter(plan_magic) {}
 
     using WordWriter::put;
+    void put(std::same_as<bool> auto flag) { put(std::int64_t{flag}); }
     void put(const Point& point);
     void put(const Region& region);
     void put(const std::string& text);
-    void put_all(std::span<const std::int64_t> words);  ///< their number, then they
+    /// Their number, then they.
+    void put(std::span<const std::int64_t> words);
+    void put(const std::vector<int>& axes);
+    void put(const std::vector<bool>& flags);
+    template <class... Values>
+    void put_each(const Values&... values) {
+        (put(values), ...);
+    }
     /// A checksum of what was put, never negative.
     std::int64_t digest() const;
 };
@@ -43,6 +52,13 @@ public:
     Point get_point();
     Region get_region();
     std::string get_text();
+
+    void read(std::int64_t& value) { value = get(); }
+    void read(bool& flag) { flag = get_flag(); }
+    void read(Point& point) { point = get_point(); }
+    void read(Region& region) { region = get_region(); }
+    void read(std::vector<int>& axes);
+    void read(std::vector<bool>& flags);
 };
 
 /// Digests of the source layout, the destination layout and each term of a plan, none negative.

@@ -139,27 +139,7 @@ std::int64_t AddressRelation::destination_elem_bytes() const {
 
 void AddressRelation::for_each_run(
     const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const {
-    const std::int64_t source_elem = source_elem_bytes();
-    const std::int64_t destination_elem = destination_elem_bytes();
-    Block held;
-    auto add = [&](std::int64_t s, std::int64_t d, std::int64_t elems) {
-        if (held.elems > 0 && held.source + held.elems * source_elem == s &&
-            held.destination + held.elems * destination_elem == d) {
-            held.elems += elems;
-            return;
-        }
-        if (held.elems > 0) visit(held.source, held.destination, held.elems);
-        held = {s, d, elems};
-    };
-    storage_->visit([&](const StridedRun& r) {
-        if (r.source_step == source_elem && r.destination_step == destination_elem) {
-            add(r.source, r.destination, r.elems);
-            return;
-        }
-        for (std::int64_t i = 0; i < r.elems; ++i)
-            add(r.source + i * r.source_step, r.destination + i * r.destination_step, 1);
-    });
-    if (held.elems > 0) visit(held.source, held.destination, held.elems);
+    walk_blocks(*storage_, visit);
 }
 
 void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
@@ -202,15 +182,8 @@ RelationMemo& AddressRelation::Storage::memo() const {
 }
 
 void pass_on_repeats(const AddressRelation::Storage& from, const AddressRelation::Storage& to) {
-    if (!from.has_memo()) return;
-    std::optional<bool> repeats;
-    {
-        const std::lock_guard<std::mutex> lock(from.memo().mutex);
-        repeats = from.memo().repeats;
-    }
-    if (!repeats) return;
-    const std::lock_guard<std::mutex> lock(to.memo().mutex);
-    to.memo().repeats = repeats;
+    if (!from.has_memo() || !from.memo().repeats.is_known()) return;
+    to.memo().repeats.get([&] { return from.memo().repeats.get([] { return false; }); });
 }
 
 }  // namespace datamover

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Address bounds of a relation, whether it is contiguous, and its pieces of memory.
-#include <mutex>
-#include <optional>
-
 #include "encodings.hpp"
 #include "extent.hpp"
 #include "geometry/make_error.hpp"
@@ -92,17 +89,9 @@ bool find_contiguous(const AddressRelation::Storage& storage, Side side) {
 /// What takes O(n) is remembered; a product's answer takes as long as looking it up.
 template <class T, class Find>
 T remembered(const AddressRelation::Storage& storage,
-             PerSide<std::optional<T>> RelationMemo::* fact, Side side, Find&& find) {
+             PerSide<geometry::FirstUse<T>> RelationMemo::* fact, Side side, Find&& find) {
     if (storage.encoding() == Encoding::product) return find(storage, side);
-    RelationMemo& memo = storage.memo();
-    {
-        const std::lock_guard<std::mutex> lock(memo.mutex);
-        if ((memo.*fact)[side]) return *(memo.*fact)[side];
-    }
-    const T found = find(storage, side);
-    const std::lock_guard<std::mutex> lock(memo.mutex);
-    (memo.*fact)[side] = found;
-    return found;
+    return (storage.memo().*fact)[side].get([&] { return find(storage, side); });
 }
 
 }  // namespace

@@ -173,20 +173,9 @@ StoragePtr encode_view(Encoding encoding, const RelationView& view) {
     return encode_from(encoding, view);
 }
 
-StoragePtr encode_best(const StoragePtr& from) {
-    if (from->size() == 0) return encode_product(*from);
-    ProductAttempt attempt(from->source_elem_bytes, from->destination_elem_bytes);
-    Counter counter(from->source_elem_bytes, from->destination_elem_bytes);
-    bool regular = true;
-    from->visit([&](const StridedRun& run) {
-        counter.push(run);
-        if (regular) regular = attempt.push(run);
-    });
-    StoragePtr product = attempt.finish();
-    Counts counts = counter.counts();
-    if (settles(product, counts)) return product;
-    counts.nests = nests_of(product);
-    return best_of(*from, counts, std::move(product), encode_offsets(*from));
+StoragePtr encode_best(const PairsStorage& pairs) {
+    return encode_pair_list({pairs.source.data(), pairs.destination.data(), pairs.source.size(), 1,
+                             1, pairs.source_elem_bytes, pairs.destination_elem_bytes});
 }
 
 StoragePtr encode_pair_list(const PairList& list) {

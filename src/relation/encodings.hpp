@@ -188,7 +188,7 @@ struct DifferenceCounts;
 StoragePtr encode_offsets(const PairList& list, DifferenceCounts& found);
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from);
 /// The encoding that the sizes and the predicted speed speak for.
-StoragePtr encode_best(const StoragePtr& from);
+StoragePtr encode_best(const PairsStorage& pairs);
 /// The same for addresses that stand in arrays.
 StoragePtr encode_pair_list(const PairList& list);
 

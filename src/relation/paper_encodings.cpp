@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The paper's four encodings (section 4) and their traversal.
+#include <array>
 #include <unordered_map>
 
 #include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "geometry/record_index.hpp"
 #include "strided_runs.hpp"
 
 namespace datamover {
@@ -11,11 +13,8 @@ namespace {
 
 struct SymbolHash {
     std::size_t operator()(const Symbol& s) const {
-        std::uint64_t h = static_cast<std::uint64_t>(s.source_difference) * 0x9E3779B97F4A7C15u;
-        h ^= (static_cast<std::uint64_t>(s.destination_difference) + (h >> 29)) *
-             0xBF58476D1CE4E5B9u;
-        h ^= (static_cast<std::uint64_t>(s.length) + (h >> 32)) * 0x94D049BB133111EBu;
-        return static_cast<std::size_t>(h ^ (h >> 31));
+        return geometry::hash_words(
+            std::array{s.source_difference, s.destination_difference, s.length});
     }
 };
 
@@ -62,27 +61,8 @@ void BlocksStorage::visit(const RunVisitor& visit) const {
 StoragePtr encode_blocks(const AddressRelation::Storage& from) {
     auto result =
         std::make_shared<BlocksStorage>(from.source_elem_bytes, from.destination_elem_bytes);
-    std::vector<Block>& blocks = result->blocks;
-    const std::int64_t source_elem = from.source_elem_bytes;
-    const std::int64_t destination_elem = from.destination_elem_bytes;
-    auto append = [&](std::int64_t s, std::int64_t d, std::int64_t elems) {
-        if (!blocks.empty()) {
-            Block& last = blocks.back();
-            if (last.source + last.elems * source_elem == s &&
-                last.destination + last.elems * destination_elem == d) {
-                last.elems += elems;
-                return;
-            }
-        }
-        blocks.push_back({s, d, elems});
-    };
-    from.visit([&](const StridedRun& r) {
-        if (r.source_step == source_elem && r.destination_step == destination_elem) {
-            append(r.source, r.destination, r.elems);
-            return;
-        }
-        for (std::int64_t i = 0; i < r.elems; ++i)
-            append(r.source + i * r.source_step, r.destination + i * r.destination_step, 1);
+    walk_blocks(from, [&](std::int64_t source, std::int64_t destination, std::int64_t elems) {
+        result->blocks.push_back({source, destination, elems});
     });
     result->elems = from.size();
     return result;

@@ -11,6 +11,7 @@
 
 #include "datamover/advanced/decoding_costs.hpp"
 #include "geometry/make_error.hpp"
+#include "geometry/record_index.hpp"
 
 namespace datamover {
 namespace {
@@ -21,14 +22,7 @@ using Words = RelationCache::Words;
 /// Of words that are held or only seen: looking up makes no copy.
 struct WordsHash {
     using is_transparent = void;
-    std::size_t operator()(Words words) const {
-        std::uint64_t h = words.size();
-        for (const std::int64_t w : words) {
-            h = (h ^ static_cast<std::uint64_t>(w)) * 0x9E3779B97F4A7C15u;
-            h ^= h >> 32;
-        }
-        return static_cast<std::size_t>(h);
-    }
+    std::size_t operator()(Words words) const { return geometry::hash_words(words); }
 };
 struct WordsEqual {
     using is_transparent = void;

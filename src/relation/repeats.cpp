@@ -185,15 +185,8 @@ bool combines_in_any_order(const ElementUpdate& update) {
 
 bool AddressRelation::destinations_repeat() const {
     if (size() < 2) return false;
-    RelationMemo& memo = storage_->memo();
-    {
-        const std::lock_guard<std::mutex> lock(memo.mutex);
-        if (memo.repeats) return *memo.repeats;
-    }
-    const bool found = repeat(*storage_, bounds(Side::destination));
-    const std::lock_guard<std::mutex> lock(memo.mutex);
-    memo.repeats = found;
-    return found;
+    return storage_->memo().repeats.get(
+        [&] { return repeat(*storage_, bounds(Side::destination)); });
 }
 
 void AddressRelation::require_unambiguous(const ElementUpdate& update) const {

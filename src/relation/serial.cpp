@@ -3,6 +3,8 @@
 #include "serial.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "encodings.hpp"
@@ -16,44 +18,56 @@ namespace {
 
 constexpr const char* refusal = "these bytes are not those of an address relation: ";
 
+/// The words of a record of nothing but 64-bit numbers, which are written in their order.
+template <class Record>
+using RecordWords = std::array<std::int64_t, sizeof(Record) / sizeof(std::int64_t)>;
+
+template <class Record>
+void write_record(const Record& record, WordWriter& out) {
+    for (const std::int64_t word : std::bit_cast<RecordWords<Record>>(record)) out.put(word);
+}
+
+template <class Record>
+void write_records(const std::vector<Record>& records, WordWriter& out) {
+    out.put(records.size());
+    for (const Record& record : records) write_record(record, out);
+}
+
+template <class Record>
+Record read_record(WordReader& in) {
+    RecordWords<Record> words;
+    for (std::int64_t& word : words) word = in.get();
+    return std::bit_cast<Record>(words);
+}
+
+template <class Record>
+std::vector<Record> read_records(WordReader& in) {
+    std::vector<Record> records;
+    for (std::int64_t n = in.get_count(RecordWords<Record>().size()); n > 0; --n)
+        records.push_back(read_record<Record>(in));
+    return records;
+}
+
 void write(const PairsStorage& s, WordWriter& out) {
     out.put(s.size());
     out.put_all(s.source);
     out.put_all(s.destination);
 }
 
-void write(const BlocksStorage& s, WordWriter& out) {
-    out.put(s.blocks.size());
-    for (const Block& b : s.blocks) out.put_all({b.source, b.destination, b.elems});
-}
-
-void write_symbols(const std::vector<Symbol>& symbols, WordWriter& out) {
-    out.put(symbols.size());
-    for (const Symbol& s : symbols)
-        out.put_all({s.source_difference, s.destination_difference, s.length});
-}
-
 void write(const DictionaryStorage& s, WordWriter& out) {
-    out.put_all({s.first.source_difference, s.first.destination_difference, s.first.length});
-    write_symbols(s.table, out);
+    write_record(s.first, out);
+    write_records(s.table, out);
     out.put(s.keys);
     out.put(std::int64_t{s.key_bits_log2});
     for (const std::uint64_t w : s.words) out.put(w);
-}
-
-void write_axis_runs(const std::vector<AxisRun>& runs, WordWriter& out) {
-    out.put(runs.size());
-    for (const AxisRun& r : runs)
-        out.put_all(
-            {r.source, r.destination, r.length, r.count, r.source_step, r.destination_step});
 }
 
 void write(const ProductStorage& s, WordWriter& out) {
     out.put(s.tables.size());
     for (const auto& t : s.tables) {
         out.put_all({t->periods(), t->source_period(), t->destination_period()});
-        write_axis_runs(t->runs(), out);
-        write_axis_runs(t->tail(), out);
+        write_records(t->runs(), out);
+        write_records(t->tail(), out);
     }
     out.put(s.nests.size());
     for (const PlacedNest& nest : s.nests) {
@@ -70,8 +84,8 @@ void write(const OffsetsStorage& s, WordWriter& out) {
     out.put(s.chunks.size());
     for (const OffsetChunk& c : s.chunks) {
         out.put(c.elems);
-        for (const OffsetSide* side : {&c.source, &c.destination})
-            out.put_all({side->base, side->step, side->at, side->width});
+        write_record(c.source, out);
+        write_record(c.destination, out);
     }
     out.put(s.data.size());
     for (std::size_t i = 0; i < s.data.size(); i += 8) {
@@ -101,31 +115,13 @@ StoragePtr read_pairs(std::shared_ptr<PairsStorage> s, WordReader& in) {
 }
 
 StoragePtr read_blocks(std::shared_ptr<BlocksStorage> s, WordReader& in) {
-    const std::int64_t n = in.get_count(3);
-    for (std::int64_t i = 0; i < n; ++i) {
-        Block b;
-        b.source = in.get();
-        b.destination = in.get();
-        b.elems = in.get();
+    s->blocks = read_records<Block>(in);
+    for (const Block& b : s->blocks) {
         count_elems(s->elems, b.elems);
         require_row(b.source, b.elems, s->source_elem_bytes);
         require_row(b.destination, b.elems, s->destination_elem_bytes);
-        s->blocks.push_back(b);
     }
     return s;
-}
-
-std::vector<Symbol> read_symbols(WordReader& in) {
-    std::vector<Symbol> symbols;
-    const std::int64_t n = in.get_count(3);
-    for (std::int64_t i = 0; i < n; ++i) {
-        Symbol s;
-        s.source_difference = in.get();
-        s.destination_difference = in.get();
-        s.length = in.get();
-        symbols.push_back(s);
-    }
-    return symbols;
 }
 
 /// Follows the differences without moving anything.
@@ -147,7 +143,7 @@ private:
 };
 
 StoragePtr read_runs(std::shared_ptr<RunsStorage> s, WordReader& in) {
-    s->symbols = read_symbols(in);
+    s->symbols = read_records<Symbol>(in);
     SymbolCheck check;
     for (const Symbol& symbol : s->symbols) check.push(symbol);
     s->elems = check.elems;
@@ -155,10 +151,8 @@ StoragePtr read_runs(std::shared_ptr<RunsStorage> s, WordReader& in) {
 }
 
 StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in) {
-    s->first.source_difference = in.get();
-    s->first.destination_difference = in.get();
-    s->first.length = in.get();
-    s->table = read_symbols(in);
+    s->first = read_record<Symbol>(in);
+    s->table = read_records<Symbol>(in);
     s->keys = in.get();
     const std::int64_t log2 = in.get();
     if (log2 < 0 || log2 > 5) refuse_serial("a key width that is not 1 to 32 bits");
@@ -179,19 +173,6 @@ StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in)
     return s;
 }
 
-std::vector<AxisRun> read_axis_runs(WordReader& in) {
-    std::vector<AxisRun> runs;
-    const std::int64_t n = in.get_count(6);
-    for (std::int64_t i = 0; i < n; ++i) {
-        AxisRun r;
-        for (std::int64_t* field :
-             {&r.source, &r.destination, &r.length, &r.count, &r.source_step, &r.destination_step})
-            *field = in.get();
-        runs.push_back(r);
-    }
-    return runs;
-}
-
 using Tables = std::vector<std::shared_ptr<const AxisTable>>;
 
 /// A table, and the greatest magnitude of its positions.
@@ -204,8 +185,8 @@ ReadTable read_table(WordReader& in) {
     const std::int64_t periods = in.get();
     const std::int64_t source_period = in.get();
     const std::int64_t destination_period = in.get();
-    std::vector<AxisRun> runs = read_axis_runs(in);
-    std::vector<AxisRun> tail = read_axis_runs(in);
+    std::vector<AxisRun> runs = read_records<AxisRun>(in);
+    std::vector<AxisRun> tail = read_records<AxisRun>(in);
     // Else a table could be longer than the work that it stands for.
     if (periods == 0 && !runs.empty()) refuse_serial("a table with runs that come in no period");
     ReadTable read{std::make_shared<const AxisTable>(std::move(runs), periods, source_period,
@@ -265,8 +246,7 @@ StoragePtr read_product(std::int64_t source, std::int64_t destination, WordReade
 }
 
 OffsetSide read_side(std::int64_t elems, std::int64_t unit, WordReader& in) {
-    OffsetSide side;
-    for (std::int64_t* field : {&side.base, &side.step, &side.at, &side.width}) *field = in.get();
+    const auto side = read_record<OffsetSide>(in);
     const bool known = side.width >= 0 && (side.width <= 4 || side.width == 8);
     if (!known || side.at < 0) refuse_serial("offsets of an unknown width");
     require_row(side.base, elems, side.step);
@@ -405,10 +385,10 @@ std::vector<std::uint8_t> AddressRelation::to_bytes() const {
             write(static_cast<const PairsStorage&>(*storage_), out);
             break;
         case Encoding::blocks:
-            write(static_cast<const BlocksStorage&>(*storage_), out);
+            write_records(static_cast<const BlocksStorage&>(*storage_).blocks, out);
             break;
         case Encoding::runs:
-            write_symbols(static_cast<const RunsStorage&>(*storage_).symbols, out);
+            write_records(static_cast<const RunsStorage&>(*storage_).symbols, out);
             break;
         case Encoding::dictionary:
             write(static_cast<const DictionaryStorage&>(*storage_), out);

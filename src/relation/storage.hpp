@@ -7,12 +7,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "datamover/advanced/address_relation.hpp"
 #include "datamover/side.hpp"
+#include "geometry/first_use.hpp"
 
 namespace datamover {
 
@@ -35,8 +35,8 @@ struct StridedRun {
 using RunVisitor = std::function<void(const StridedRun&)>;
 
 /// Results of queries on a relation, shared by all its copies; made when the first answer is worth
-/// keeping. Whoever reads or writes holds the mutex, but not while an answer is worked out: two
-/// threads may do so twice, and find the same.
+/// keeping. Whoever reads or writes halves and kernels holds the mutex, but not while one is made:
+/// two threads may do so twice, and find the same.
 struct RelationMemo {
     struct Half {
         Side side;
@@ -57,9 +57,9 @@ struct RelationMemo {
     }
 
     std::mutex mutex;
-    PerSide<std::optional<AddressBounds>> bounds;
-    PerSide<std::optional<bool>> contiguous;
-    std::optional<bool> repeats;
+    PerSide<geometry::FirstUse<AddressBounds>> bounds;
+    PerSide<geometry::FirstUse<bool>> contiguous;
+    geometry::FirstUse<bool> repeats;
     std::vector<Half> halves;
     std::vector<Kernel> kernels;
 };

@@ -103,6 +103,35 @@ private:
     bool waiting_ = false;
 };
 
+// ---------------------------------------------------------------- contiguous on both sides
+
+/// Calls emit(source, destination, elems) for maximal runs that are contiguous on both sides, in
+/// order.
+template <class Emit>
+void walk_blocks(const AddressRelation::Storage& storage, Emit&& emit) {
+    const std::int64_t source_elem = storage.source_elem_bytes;
+    const std::int64_t destination_elem = storage.destination_elem_bytes;
+    Block held;
+    const auto add = [&](std::int64_t s, std::int64_t d, std::int64_t elems) {
+        if (held.elems > 0 && held.source + held.elems * source_elem == s &&
+            held.destination + held.elems * destination_elem == d) {
+            held.elems += elems;
+            return;
+        }
+        if (held.elems > 0) emit(held.source, held.destination, held.elems);
+        held = {s, d, elems};
+    };
+    storage.visit([&](const StridedRun& r) {
+        if (r.source_step == source_elem && r.destination_step == destination_elem) {
+            add(r.source, r.destination, r.elems);
+            return;
+        }
+        for (std::int64_t i = 0; i < r.elems; ++i)
+            add(r.source + i * r.source_step, r.destination + i * r.destination_step, 1);
+    });
+    if (held.elems > 0) emit(held.source, held.destination, held.elems);
+}
+
 // ---------------------------------------------------------------- of one side
 
 /// `elems` elements of one side whose addresses advance by fixed steps; in bytes.

@@ -39,12 +39,12 @@ void expect_same(const AxisOverlap& overlap, const Counts& counts) {
         }
     EXPECT_EQ(overlap.sizes(), sizes);
     for (std::size_t a = 0; a < counts.size(); ++a) {
-        EXPECT_EQ(overlap.source_elems(static_cast<int64_t>(a)), row_sum[a]);
-        EXPECT_EQ(overlap.source_peers(static_cast<int64_t>(a)), row_peers[a]);
+        EXPECT_EQ(overlap.elems(Side::source, static_cast<int64_t>(a)), row_sum[a]);
+        EXPECT_EQ(overlap.peers(Side::source, static_cast<int64_t>(a)), row_peers[a]);
     }
     for (std::size_t c = 0; c < counts[0].size(); ++c) {
-        EXPECT_EQ(overlap.destination_elems(static_cast<int64_t>(c)), column_sum[c]);
-        EXPECT_EQ(overlap.destination_peers(static_cast<int64_t>(c)), column_peers[c]);
+        EXPECT_EQ(overlap.elems(Side::destination, static_cast<int64_t>(c)), column_sum[c]);
+        EXPECT_EQ(overlap.peers(Side::destination, static_cast<int64_t>(c)), column_peers[c]);
     }
 }
 
@@ -120,7 +120,7 @@ TEST(AxisOverlap, AMillionCoordinatesAndATrillionPositions) {
     const AxisOverlap overlap({n, n, 0, 0}, {1, n, 0, 0}, extent);
     const std::map<int64_t, int64_t> one_size{{1, n * n}};
     EXPECT_EQ(overlap.sizes(), one_size);
-    EXPECT_EQ(overlap.source_peers(123'456), n);
+    EXPECT_EQ(overlap.peers(Side::source, 123'456), n);
     EXPECT_EQ(overlap.shared(123'456, 654'321), 1);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "datamover/advanced/axis_table.hpp"
 #include "datamover/export.h"
@@ -38,6 +39,15 @@ struct AxisSet {
     std::int64_t global(std::int64_t local) const {
         return first + local / length * period + local % length;
     }
+    /// Return the first index of the set that is not below `index`, or `none`. O(1).
+    std::int64_t next(std::int64_t index) const {
+        index = std::max(index, first);
+        if (index >= end) return none;
+        const std::int64_t offset = (index - first) % period;
+        if (offset < length) return index;
+        return period - offset < end - index ? index + (period - offset) : none;
+    }
+    static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     /// Return the ends of the smallest half-open range that contains all indices.
     std::int64_t lower() const { return first; }
     std::int64_t upper() const {
