@@ -235,7 +235,7 @@ def run_processes(nprocs: int, arguments: list[str], mark: str) -> tuple[int, in
     command = [_fitting_mpiexec(), "-n", str(nprocs), *python, *arguments]
     with _status_file() as status, tempfile.TemporaryFile() as printed:
         try:
-            with lifeline.uninterrupted():  # a process that is being started has no mark yet
+            with lifeline.all_deferred():  # a process that is being started has no mark yet
                 process = subprocess.Popen(
                     command,
                     env={**_environment(), STATUS_FILE: str(status)},
@@ -405,10 +405,14 @@ def leave(code: int, rank: int) -> int:
 
 def is_terminal(stderr: bool = False) -> bool:
     """Return whether the output ends on a terminal, also under mpiexec."""
+    width = _width_of_launcher(stderr)
+    return (sys.stderr if stderr else sys.stdout).isatty() if width is None else width > 0
+
+
+def _width_of_launcher(stderr: bool) -> int | None:
+    """Return the width of the terminal of an output, 0 for none; None without `_environment`."""
     widths = os.environ.get(TERMINAL_WIDTHS)
-    if widths is None:
-        return (sys.stderr if stderr else sys.stdout).isatty()
-    return int(widths.split(",")[1 if stderr else 0]) > 0
+    return None if widths is None else int(widths.split(",")[1 if stderr else 0])
 
 
 def new_token() -> str:
@@ -442,8 +446,7 @@ def console(stderr: bool = False) -> Console:
     """Return a console that is a terminal if the output ends on one, also under mpiexec."""
     from rich.console import Console
 
-    widths = os.environ.get(TERMINAL_WIDTHS)
-    if widths is None:
+    width = _width_of_launcher(stderr)
+    if width is None:
         return Console(stderr=stderr)
-    width = int(widths.split(",")[1 if stderr else 0])
     return Console(stderr=stderr, force_terminal=width > 0, width=width or None)
