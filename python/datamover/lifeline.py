@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Signals of the command line, and the end of the processes that it has launched."""
+"""Signals, deferred or ending the program, and the end of the processes that it has launched."""
 
 from __future__ import annotations
 
@@ -120,33 +120,52 @@ class LastWords:
         os._exit(128 + number)
 
 
-#: Blocks of `uninterrupted` that the main thread is in.
-_blocks = 0
+@contextlib.contextmanager
+def uninterrupted(*signals: signal.Signals, insist: bool = True) -> Iterator[None]:
+    """Defer Ctrl-C, or these signals, until the block has ended.
+
+    Without effect in other threads, which get no signals. With `insist`, a second signal is not
+    deferred.
+    """
+    with contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in signals or (signal.SIGINT,):
+                stack.enter_context(_held(number, insist))
+        yield
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold back the KeyboardInterrupt of `signals_interrupt` until the end of this block.
-
-    For the removal of files, which would otherwise stay. Without effect in other threads, which
-    get no signals, and outside `signals_interrupt`.
-    """
-    global _blocks
-    if threading.current_thread() is not threading.main_thread():
+def _held(number: signal.Signals, insist: bool) -> Iterator[None]:
+    handler = signal.getsignal(number)
+    if handler in (None, signal.SIG_IGN):
         yield
         return
-    _blocks += 1
+    came: list[int] = []
+
+    def keep(*_: Any) -> None:
+        came.append(number)
+        if insist and len(came) > 1:
+            go_on()
+
+    def go_on() -> None:
+        signal.signal(number, handler)
+        signal.raise_signal(number)
+
+    signal.signal(number, keep)
     try:
         yield
     finally:
-        _blocks -= 1
-        if _blocks == 0 and _held_back:
-            _held_back.clear()
-            raise KeyboardInterrupt
+        signal.signal(number, handler)
+        if came:
+            signal.raise_signal(number)
 
 
-#: The signal that arrived in a block of `uninterrupted`.
-_held_back: list[int] = []
+def all_deferred() -> contextlib.AbstractContextManager[None]:
+    """Defer the signals after which everything is ended until the end of this block.
+
+    For the removal of files, which would otherwise stay.
+    """
+    return uninterrupted(*ENDING, insist=False)
 
 
 @contextlib.contextmanager
@@ -162,9 +181,7 @@ def signals_interrupt() -> Iterator[list[signal.Signals]]:
     def interrupt(number: int, frame: object) -> None:
         if not caught:
             caught.append(signal.Signals(number))
-            if _blocks == 0:
-                raise KeyboardInterrupt
-            _held_back.append(number)
+            raise KeyboardInterrupt
 
     def ignored(what: sys.UnraisableHookArgs) -> None:
         if not (caught and issubclass(what.exc_type, KeyboardInterrupt)):

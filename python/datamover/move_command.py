@@ -348,7 +348,7 @@ def _start_processes(said: argparse.Namespace) -> int:
                 code, status = launch.run_processes(said.nprocs, sys.argv[1:], mark)
             finally:
                 if status != 0:  # also if they were killed
-                    with lifeline.uninterrupted():
+                    with lifeline.all_deferred():
                         shown.clean_up()
         except (Error, OSError) as e:
             print_error(e)
