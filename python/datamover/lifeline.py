@@ -86,11 +86,11 @@ def kernel_ends() -> Iterator[None]:
         yield
 
 
-class LastWords:
-    """Lets Ctrl-C end this process at once, whatever it does, after a message of the first one.
+def have_last_words(rank: int, report: Callable[[signal.Signals], None]) -> None:
+    """Let Ctrl-C end this process at once, whatever it does, after a message of the first one.
 
     Launchers pass it on to all processes, as SIGINT or SIGTERM, and end all when one has ended: the
-    others wait for the message. Must be created by the main thread.
+    others wait for the message. Must be called by the main thread.
 
     Parameters
     ----------
@@ -99,25 +99,22 @@ class LastWords:
     report : callable
         Prints the message; called on the first process.
     """
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.fileno())  # written at once, whichever thread gets the signal
+    for number in PASSED_ON:
+        signal.signal(number, lambda number, frame: None)
 
-    def __init__(self, rank: int, report: Callable[[signal.Signals], None]):
-        self._rank, self._report = rank, report
-        self._heard, heard = socket.socketpair()
-        heard.setblocking(False)
-        self._kept = heard
-        signal.set_wakeup_fd(heard.fileno())  # written at once, whichever thread gets the signal
-        for number in PASSED_ON:
-            signal.signal(number, lambda number, frame: None)
-        threading.Thread(target=self._wait, daemon=True).start()
-
-    def _wait(self) -> None:
-        while (number := self._heard.recv(1)[0]) not in PASSED_ON:
+    def wait(_kept: socket.socket) -> None:
+        while (number := receiver.recv(1)[0]) not in PASSED_ON:
             pass
-        if self._rank == 0:
-            self._report(signal.Signals(number))
+        if rank == 0:
+            report(signal.Signals(number))
         else:
             time.sleep(WORDS_SECONDS)
         os._exit(128 + number)
+
+    threading.Thread(target=wait, args=(sender,), daemon=True).start()
 
 
 @contextlib.contextmanager
