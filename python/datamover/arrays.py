@@ -21,12 +21,10 @@ from .dlpack import array_of
 from .doors import memory_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import (
-    BlockMemory,
     FlatCyclic,
     IndexList,
     Layout,
     MemoryLayout,
-    Region,
     checked,
     shape_of,
 )
@@ -334,17 +332,7 @@ class Array(WithFree):
 
     @functools.cached_property
     def _memory_layout(self) -> MemoryLayout:
-        blocks = [
-            BlockMemory(
-                block,
-                offset,
-                strides,
-                Region(lowest, [a + n for a, n in zip(lowest, shape, strict=True)]),
-            )
-            for block, (offset, strides, lowest, shape) in self._places.items()
-            if 0 not in shape
-        ]
-        return MemoryLayout(blocks, 0, self._core.bytes().nbytes)
+        return self._core.memory()
 
     def close(self) -> None:
         """Free the memory, once views of it and movers bound to it no longer exist. Local."""
