@@ -386,7 +386,8 @@ class Mover(WithFree):
     ):
         no_arrays = source is NOT_GIVEN and destination is NOT_GIVEN
         self._is_several = no_arrays and not isinstance(plan, MotionPlan)
-        listed, wrong = [(plan, source, destination)], None
+        listed: list[tuple] = [(plan, source, destination)]
+        wrong: BaseException | None = None
         try:
             listed = _triples(plan) if self._is_several else listed
         except BaseException as error:
