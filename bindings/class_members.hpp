@@ -50,6 +50,14 @@ void add_pickling(nb::class_<Kind>& c, StateOf state_of, MadeFrom made_from) {
         });
 }
 
+/// Lets objects be pickled as a call of their class with these arguments, a tuple.
+template <class Kind, class ArgumentsOf>
+void add_pickling(nb::class_<Kind>& c, ArgumentsOf arguments_of) {
+    c.def("__reduce__", [arguments_of](const Kind& self) {
+        return nb::make_tuple(nb::type<Kind>(), arguments_of(self));
+    });
+}
+
 /// A member of an aggregate that is an attribute in Python, where `convert` gives its value.
 template <class Kind, class Member, class Convert>
 struct Field {

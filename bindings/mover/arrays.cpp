@@ -5,11 +5,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,34 +33,23 @@ ScalarType scalar_from_name(const std::string& name) {
     return ScalarType::opaque;
 }
 
-/// One of the user's arrays: its shape, with ghosts, and where it lies.
-struct UserArray {
-    Point shape;
-    UserBlock place;
-};
+/// One of the user's arrays: number of the block, address, shape with ghosts, byte strides, and
+/// widths of the ghosts below and above.
+using UserArray = std::tuple<std::int64_t, std::uintptr_t, Point, Point, Point, Point>;
 
-void check_extents(const UserArray& user, const Layout& layout) {
-    const Point extents = layout.block_extents(user.place.block);
-    const Point& lower = user.place.ghost_lower;
-    const bool same_dims = extents.dims() == user.shape.dims() && lower.dims() == extents.dims();
-    const Point wanted = same_dims ? extents + lower + user.place.ghost_upper : extents;
-    if (!same_dims || !(user.shape == wanted))
-        throw make_error(ErrorCode::mismatch, "the array for block ", user.place.block,
-                         " has shape ", user.shape, ", its layout requires ", wanted);
-}
-
-/// From (number, address, shape, byte strides, ghost_lower, ghost_upper).
-UserArray user_array(const nb::tuple& t) {
-    UserArray user{nb::cast<Point>(t[2]),
-                   {nb::cast<std::int64_t>(t[0]), nullptr, nb::cast<Point>(t[3]),
-                    nb::cast<Point>(t[4]), nb::cast<Point>(t[5])}};
-    const Point& lower = user.place.ghost_lower;
+/// Throws mismatch unless the array has the shape of its block with ghosts.
+UserBlock placed(const UserArray& array, const Layout& layout) {
+    const auto& [block, address, shape, strides_bytes, lower, upper] = array;
+    const Point extents = layout.block_extents(block);
+    const bool same_dims = extents.dims() == shape.dims() && lower.dims() == extents.dims();
+    const Point wanted = same_dims ? extents + lower + upper : extents;
+    if (!same_dims || !(shape == wanted))
+        throw make_error(ErrorCode::mismatch, "the array for block ", block, " has shape ", shape,
+                         ", its layout requires ", wanted);
     std::int64_t to_origin_bytes = 0;
-    for (int d = 0; d < lower.dims(); ++d)
-        to_origin_bytes += lower[d] * user.place.strides_bytes[d];
-    user.place.origin =
-        reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(t[1])) + to_origin_bytes;
-    return user;
+    for (int d = 0; d < lower.dims(); ++d) to_origin_bytes += lower[d] * strides_bytes[d];
+    return {block, reinterpret_cast<std::byte*>(address) + to_origin_bytes, strides_bytes, lower,
+            upper};
 }
 
 /// A Python object as an owner of memory: released by whichever thread drops it last.
@@ -119,26 +110,29 @@ void bind_arrays(nb::module_& m) {
                  }
                  return blocks;
              })
+        // The places of all local blocks with elements.
+        .def("memory",
+             [](const Array& a) {
+                 MemoryLayout memory = a.part().memory;
+                 std::erase_if(memory.blocks, [](const auto& b) { return b.valid.empty(); });
+                 return memory;
+             })
         // Drops the reference to the memory. Local.
         .def("free", &Array::close);
-    // The part that arrays of the user make up; blocks are (number, address, shape, byte
-    // strides, ghost_lower, ghost_upper). `owner` lives as long as the part. Local.
+    // The part that arrays of the user make up. `owner` lives as long as the part. Local.
     m.def(
         "user_part",
-        [](const Layout& layout, nb::list blocks, std::int64_t elem_bytes, const std::string& type,
+        [](const Layout& layout, nb::list arrays, std::int64_t elem_bytes, const std::string& type,
            bool writable, nb::object owner) {
             std::vector<UserBlock> places;
-            for (nb::handle h : blocks) {
-                const UserArray user = user_array(nb::cast<nb::tuple>(h));
-                check_extents(user, layout);
-                places.push_back(user.place);
-            }
+            for (nb::handle array : arrays)
+                places.push_back(placed(nb::cast<UserArray>(array), layout));
             ArrayPart part =
                 user_part(layout, places, elem_bytes, scalar_from_name(type), writable);
             part.owner = kept_alive(std::move(owner));
             return part;
         },
-        "layout"_a, "blocks"_a, "elem_bytes"_a, "type"_a, "writable"_a, "owner"_a);
+        "layout"_a, "arrays"_a, "elem_bytes"_a, "type"_a, "writable"_a, "owner"_a);
     // Memory of a shared window, known as such.
     nb::class_<WindowMemory>(m, "WindowMemory");
     // Makes known that bytes of this process lie in a shared window. Local.

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of migrations of single elements, and of index lists made by all processes.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,56 +24,65 @@
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
+namespace nanobind::detail {
+
+/// From (address, element bytes, stride bytes, type, name of the type).
+template <>
+struct type_caster<datamover::ElementColumn> {
+    using Described =
+        std::tuple<std::uintptr_t, std::int64_t, std::int64_t, std::string, std::string>;
+    NB_TYPE_CASTER(datamover::ElementColumn, make_caster<Described>::Name)
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* list) noexcept {
+        make_caster<Described> described;
+        if (!described.from_python(source, flags, list)) return false;
+        const auto [address, elem_bytes, stride_bytes, type, name] =
+            described.operator cast_t<Described>();
+        value = {reinterpret_cast<const void*>(address), elem_bytes, stride_bytes,
+                 datamover::bindings::scalar_type_of(type), name};
+        return true;
+    }
+};
+
+/// From (address, bytes) of memory of the caller; to an array of bytes that keeps its memory.
+template <>
+struct type_caster<datamover::ElementBuffer> {
+    using Described = std::pair<std::uintptr_t, std::int64_t>;
+    NB_TYPE_CASTER(datamover::ElementBuffer, io_name("tuple[int, int]", "numpy.ndarray"))
+
+    bool from_python(handle source, uint8_t flags, cleanup_list* list) noexcept {
+        make_caster<Described> described;
+        if (!described.from_python(source, flags, list)) return false;
+        const auto [address, bytes] = described.operator cast_t<Described>();
+        value = {reinterpret_cast<std::byte*>(address), bytes, {}};
+        return true;
+    }
+
+    static handle from_cpp(datamover::ElementBuffer&& buffer, rv_policy,
+                           cleanup_list* list) noexcept {
+        auto* const data = reinterpret_cast<std::uint8_t*>(buffer.data);
+        const auto bytes = static_cast<std::size_t>(buffer.bytes);
+        using Array = datamover::bindings::NumpyArray<std::uint8_t>;
+        Array array = datamover::bindings::array_over(data, {bytes}, std::move(buffer));
+        return make_caster<Array>::from_cpp(array, rv_policy::automatic, list);
+    }
+};
+
+}  // namespace nanobind::detail
+
 namespace datamover::bindings {
 namespace {
 
-/// (address, element bytes, stride bytes, type, name of the type) of a column.
-ElementColumn column_of(const nb::handle& described) {
-    const nb::tuple t = nb::cast<nb::tuple>(described);
-    return {reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(t[0])),
-            nb::cast<std::int64_t>(t[1]), nb::cast<std::int64_t>(t[2]),
-            scalar_type_of(nb::cast<std::string>(t[3])), nb::cast<std::string>(t[4])};
-}
+using Columns = std::vector<ElementColumn>;
+using Buffers = std::vector<ElementBuffer>;
 
-std::vector<ElementColumn> columns_of(const nb::list& described) {
-    std::vector<ElementColumn> columns;
-    for (const nb::handle h : described) columns.push_back(column_of(h));
-    return columns;
-}
-
-/// (address, bytes) of memory of the caller.
-ElementBuffer buffer_of(const nb::handle& described) {
-    const nb::tuple t = nb::cast<nb::tuple>(described);
-    return {reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(t[0])),
-            nb::cast<std::int64_t>(t[1]),
-            {}};
-}
-
-NumpyArray<std::uint8_t> bytes_of(ElementBuffer&& buffer) {
-    auto* const data = reinterpret_cast<std::uint8_t*>(buffer.data);
-    const auto bytes = static_cast<std::size_t>(buffer.bytes);
-    return array_over(data, {bytes}, std::move(buffer));
-}
-
-nb::list arrays_of(std::vector<ElementBuffer>&& buffers) {
-    nb::list arrays;
-    for (ElementBuffer& buffer : buffers) arrays.append(bytes_of(std::move(buffer)));
-    return arrays;
-}
-
-std::vector<ElementBuffer> buffers_of(const nb::object& described) {
-    std::vector<ElementBuffer> buffers;
-    for (const nb::handle h : described) buffers.push_back(buffer_of(h));
-    return buffers;
-}
-
+/// Carries columns to memory of the caller, or to memory that is returned.
 template <class Carry>
-nb::object carried(const nb::list& described, const nb::object& memory, Carry&& carry) {
-    const auto columns = columns_of(described);
-    if (memory.is_none()) return arrays_of(unlocked([&] { return carry(columns); }));
-    const auto results = buffers_of(memory);
-    unlocked([&] { carry(columns, results); });
-    return nb::none();
+std::optional<Buffers> carried(const Columns& columns, const std::optional<Buffers>& results,
+                               Carry&& carry) {
+    if (!results) return carry(columns);
+    carry(columns, *results);
+    return std::nullopt;
 }
 
 ArrivedBy arrived_by(const std::string& name) {
@@ -128,6 +142,7 @@ void evaluate_targets(const TargetMap& map, const nb::tuple& described, std::uin
 }  // namespace
 
 void bind_migration(nb::module_& m) {
+    using Released = nb::call_guard<Unlocked>;
     // A plan that takes every element to its process.
     nb::class_<Migration>(m, "Distribution")
         .def(
@@ -165,59 +180,49 @@ void bind_migration(nb::module_& m) {
         // without them it comes in pooled memory, which is returned.
         .def(
             "move",
-            [](Migration& d, const nb::list& columns, const nb::object& results) {
+            [](Migration& d, const Columns& columns, const std::optional<Buffers>& results) {
                 return carried(columns, results, [&](auto&... given) { return d.move(given...); });
             },
-            "columns"_a, "results"_a = nb::none())
+            "columns"_a, "results"_a = nb::none(), Released())
         // Begins the same.
         .def(
             "start",
-            [](Migration& d, const nb::list& columns, const nb::object& results) {
+            [](Migration& d, const Columns& columns, const std::optional<Buffers>& results) {
                 return carried(columns, results, [&](auto&... given) { return d.start(given...); });
             },
-            "columns"_a, "results"_a = nb::none())
+            "columns"_a, "results"_a = nb::none(), Released())
         // Begins as one that cannot.
         .def("start_refused", refusing(&Migration::start_refused), "code"_a, "message"_a,
              nb::call_guard<Unlocked>())
         // Whether what was started is complete.
-        .def("test", &Migration::test, nb::call_guard<Unlocked>())
+        .def("test", &Migration::test, Released())
         // Completes what was started.
-        .def("wait", &Migration::wait, "timeout_seconds"_a.none(), nb::call_guard<Unlocked>())
+        .def("wait", &Migration::wait, "timeout_seconds"_a.none(), Released())
         // Between start and wait.
         .def_prop_ro("in_flight", &Migration::in_flight)
         // Moves one column in stable order, whatever was asked for.
         .def(
             "move_stably",
-            [](Migration& d, const nb::object& described) {
-                const ElementColumn column = column_of(described);
-                auto results =
-                    unlocked([&] { return d.move({&column, 1}, CarryOptions{"partition", true}); });
-                return bytes_of(std::move(results.front()));
+            [](Migration& d, const ElementColumn& column) {
+                return std::move(d.move({&column, 1}, CarryOptions{"partition", true}).front());
             },
-            "column"_a)
+            "column"_a, Released())
         // Replaces the elements of a buffer by those that arrive.
         .def(
             "move_in_place",
-            [](Migration& d, const nb::object& described, std::int64_t capacity_elems,
+            [](Migration& d, const ElementColumn& buffer, std::int64_t capacity_elems,
                const std::string& method, bool stable) {
-                const ElementColumn buffer = column_of(described);
-                const Unlocked released;
                 d.move_in_place(buffer, capacity_elems, CarryOptions{method, stable});
             },
-            "buffer"_a, "capacity_elems"_a, "method"_a, "stable"_a)
+            "buffer"_a, "capacity_elems"_a, "method"_a, "stable"_a, Released())
         // Takes values of received elements back to where the elements came from.
         .def(
             "reverse",
-            [](Migration& d, const nb::list& described, const nb::list& memory,
-               const std::string& op, const std::string& after) {
-                const auto values = columns_of(described);
-                const auto results = buffers_of(memory);
-                const Op combine = op_from_name(op);
-                const ArrivedBy by = arrived_by(after);
-                const Unlocked released;
-                d.reverse(values, results, combine, by);
+            [](Migration& d, const Columns& values, const Buffers& results, const std::string& op,
+               const std::string& after) {
+                d.reverse(values, results, op_from_name(op), arrived_by(after));
             },
-            "values"_a, "results"_a, "op"_a, "after"_a)
+            "values"_a, "results"_a, "op"_a, "after"_a, Released())
         // Takes part in what the others call as one that cannot; all throw. Collective.
         .def("refuse", refusing(&Migration::refuse), "code"_a, "message"_a,
              nb::call_guard<Unlocked>())
@@ -230,18 +235,9 @@ void bind_migration(nb::module_& m) {
                  return rows;
              })
         // What "auto" takes. Collective.
-        .def(
-            "chosen_method",
-            [](const Migration& d, std::int64_t elem_bytes, bool in_place) {
-                const Unlocked released;
-                return d.chosen_method(elem_bytes, in_place);
-            },
-            "elem_bytes"_a, "in_place"_a)
+        .def("chosen_method", &Migration::chosen_method, "elem_bytes"_a, "in_place"_a, Released())
         // Pooled memory, as bytes.
-        .def(
-            "allocate",
-            [](const Migration& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },
-            "bytes"_a)
+        .def("allocate", &Migration::allocate, "bytes"_a)
         // Elements and bytes of this process. Local.
         .def("counters", &counters_of);
     // A map from keys to target ranks.
@@ -268,8 +264,7 @@ struct OwnLists {
     std::vector<Layout> partners;
 };
 
-std::vector<IndexList> make(std::uintptr_t comm, const OwnLists& own) {
-    const Unlocked released;
+std::vector<IndexList> make(const OwnLists& own, std::uintptr_t comm) {
     const std::vector<std::span<const std::int64_t>> mine(own.lists.begin(), own.lists.end());
     return index_lists(comm_at(comm), own.shape, mine, own.partners);
 }
@@ -292,9 +287,7 @@ void bind_index_lists(nb::module_& m) {
             },
             "shape"_a, "lists"_a, "partners"_a)
         // The layouts. Collective.
-        .def(
-            "make", [](const OwnLists& own, std::uintptr_t comm) { return make(comm, own); },
-            "comm_address"_a);
+        .def("make", &make, "comm_address"_a, nb::call_guard<Unlocked>());
     // Takes part in a making of index lists as one that cannot. Collective.
     m.def(
         "refuse_index_lists",

@@ -14,17 +14,21 @@ namespace datamover::bindings {
 
 namespace {
 
-BlockCyclic make_block_cyclic(const Point& shape, const std::string& distribution,
-                              std::int64_t nprocs, const Point& grid, const Point& first_process,
-                              const std::string& grid_order, nb::handle ranks,
-                              std::int64_t replicas) {
+void make_block_cyclic(BlockCyclic* self, nb::handle shape, nb::handle distribution,
+                       nb::handle nprocs, nb::handle grid, nb::handle first_process,
+                       nb::handle grid_order, nb::handle ranks, nb::handle replicas,
+                       nb::handle comm) {
+    const Point extents = point_of(shape, "shape");
+    const std::string words = text_of(distribution, "distribution");
+    const std::int64_t processes = processes_of(nprocs, comm);
     BlockCyclicOptions options;
-    if (grid.dims() > 0) options.grid = grid.to_vector();
-    options.first_process = first_process.to_vector();
-    options.column_major_grid = column_major(grid_order, "grid_order");
+    const Point given_grid = point_or_none(grid, "grid");
+    if (given_grid.dims() > 0) options.grid = given_grid.to_vector();
+    options.first_process = point_or_none(first_process, "first_process").to_vector();
+    options.column_major_grid = column_major(text_of(grid_order, "grid_order"), "grid_order");
     if (!ranks.is_none()) options.ranks = Integers(ranks, "ranks").to_vector();
-    options.replicas = replicas;
-    return BlockCyclic(shape, distribution, nprocs, options);
+    options.replicas = integer_of(replicas, "replicas");
+    new (self) BlockCyclic(extents, words, processes, options);
 }
 
 nb::list global_indices(const BlockCyclic& layout, std::int64_t rank) {
@@ -39,18 +43,11 @@ nb::str block_cyclic_repr(const BlockCyclic& l) {
                      l.replicas() > 1 ? concat(", replicas=", l.replicas()) : "");
 }
 
-nb::tuple block_cyclic_state(const BlockCyclic& l) {
+/// Without entries, the ranks are the identity.
+nb::tuple block_cyclic_arguments(const BlockCyclic& l) {
     return nb::make_tuple(l.shape(), l.distribution(), l.nprocs(), l.grid(), l.first_process(),
                           l.column_major_grid() ? "F" : "C",
                           array_of(std::span<const std::int64_t>(l.ranks())), l.replicas());
-}
-
-/// Without entries, the ranks are the identity.
-BlockCyclic block_cyclic_from(const nb::tuple& s) {
-    return make_block_cyclic(nb::cast<Point>(s[0]), nb::cast<std::string>(s[1]),
-                             nb::cast<std::int64_t>(s[2]), nb::cast<Point>(s[3]),
-                             nb::cast<Point>(s[4]), nb::cast<std::string>(s[5]), nb::object(s[6]),
-                             nb::cast<std::int64_t>(s[7]));
 }
 
 BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::handle nprocs,
@@ -230,19 +227,10 @@ array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
 void bind_block_cyclic(nb::module_& m) {
     nb::class_<BlockCyclic> c(m, "BlockCyclic", doc("BlockCyclic"));
     c.def(
-        "__init__",
-        [](BlockCyclic* self, nb::handle shape, nb::handle distribution, nb::handle nprocs,
-           nb::handle grid, nb::handle first_process, nb::handle grid_order, nb::handle ranks,
-           nb::handle replicas, nb::handle comm) {
-            new (self) BlockCyclic(make_block_cyclic(
-                point_of(shape, "shape"), text_of(distribution, "distribution"),
-                processes_of(nprocs, comm), point_or_none(grid, "grid"),
-                point_or_none(first_process, "first_process"), text_of(grid_order, "grid_order"),
-                ranks, integer_of(replicas, "replicas")));
-        },
-        "shape"_a.none(), "distribution"_a.none(), "nprocs"_a = nb::none(), "grid"_a = nb::none(),
-        "first_process"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
-        "replicas"_a.none() = 1, nb::kw_only(), "comm"_a = nb::none(),
+        "__init__", &make_block_cyclic, "shape"_a.none(), "distribution"_a.none(),
+        "nprocs"_a = nb::none(), "grid"_a = nb::none(), "first_process"_a = nb::none(),
+        "grid_order"_a.none() = "C", "ranks"_a = nb::none(), "replicas"_a.none() = 1, nb::kw_only(),
+        "comm"_a = nb::none(),
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], distribution: str, "
                 "nprocs: int | None = None, "
                 "grid: int | collections.abc.Sequence[int] | None = None, "
@@ -254,7 +242,7 @@ void bind_block_cyclic(nb::module_& m) {
     add_owners(
         c, "ranks",
         "The rank of each block: each grid position in grid order, replica by replica (int64).");
-    add_pickling(c, &block_cyclic_state, &block_cyclic_from);
+    add_pickling(c, &block_cyclic_arguments);
     c.def_prop_ro("grid", &BlockCyclic::grid, "Processes along each dimension.")
         .def_prop_ro("block", &BlockCyclic::block, "Block size along each dimension.")
         .def_prop_ro("first_process", &BlockCyclic::first_process,

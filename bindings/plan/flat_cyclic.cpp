@@ -53,14 +53,9 @@ nb::str flat_cyclic_repr(const FlatCyclic& l) {
                      l.nprocs(), shown, shown.empty() ? "" : "]");
 }
 
-nb::tuple flat_cyclic_state(const FlatCyclic& l) {
+nb::tuple flat_cyclic_arguments(const FlatCyclic& l) {
     return nb::make_tuple(l.shape(), l.block_elems(), l.nprocs(),
                           array_of(std::span<const std::int64_t>(l.owners())));
-}
-
-FlatCyclic flat_cyclic_from(const nb::tuple& s) {
-    return FlatCyclic(nb::cast<Point>(s[0]), nb::cast<std::int64_t>(s[1]),
-                      nb::cast<std::int64_t>(s[2]), Integers(s[3], "owners").to_vector());
 }
 
 /** Python FlatCyclic.of_bytes
@@ -171,7 +166,7 @@ void bind_flat_cyclic(nb::module_& m) {
     add_common(c);
     add_owners(c, "owners",
                "The rank that holds each block: the ranges that have the same owner (int64).");
-    add_pickling(c, &flat_cyclic_state, &flat_cyclic_from);
+    add_pickling(c, &flat_cyclic_arguments);
     c.def_prop_ro("block_elems", &FlatCyclic::block_elems,
                   "Elements of each range, at most those of the array.")
         .def("block_of", &FlatCyclic::block_of, "rank"_a,
@@ -186,9 +181,9 @@ void bind_flat_cyclic(nb::module_& m) {
             "place_of",
             [](const FlatCyclic& l, std::int64_t index) {
                 const FlatCyclic::Place place = l.place_of(index);
-                return nb::make_tuple(l.owner(place.block), place.position);
+                return std::pair(l.owner(place.block), place.position);
             },
-            "index"_a, nb::sig("def place_of(self, index: int) -> tuple[int, int]"),
+            "index"_a,
             "Who holds a flat index, and at which place of its local array. Raises OutOfRange.")
         .def("__repr__", &flat_cyclic_repr);
 }

@@ -61,16 +61,19 @@ bool are_objects(nb::handle regions) {
     return nb::len(regions) > 0 && nb::isinstance<Region>(nb::object(regions[0]));
 }
 
-FloorPlan make_floor_plan(nb::handle regions, nb::handle owners, nb::handle nprocs,
-                          nb::handle comm) {
+void make_floor_plan(FloorPlan* self, nb::handle regions, nb::handle owners, nb::handle nprocs,
+                     nb::handle comm) {
     const bool objects = are_objects(regions);
     const Integers owner_of = checked_owners(owners);
     const std::int64_t procs = checked_nprocs(nprocs, comm);
-    if (!objects) return floor_plan_of_table(regions, owner_of, procs);
+    if (!objects) {
+        new (self) FloorPlan(floor_plan_of_table(regions, owner_of, procs));
+        return;
+    }
     std::vector<Region> boxes;
     for (nb::handle region : regions)
         boxes.push_back(region_of(region, "regions[" + std::to_string(boxes.size()) + "]"));
-    return FloorPlan(boxes, owner_of.to_vector(), procs);
+    new (self) FloorPlan(boxes, owner_of.to_vector(), procs);
 }
 
 /// The blocks as an (n, 2, d) array.
@@ -197,12 +200,8 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
             doc("FloorPlan.bisected"));
 }
 
-nb::tuple floor_plan_state(const FloorPlan& l) {
+nb::tuple floor_plan_arguments(const FloorPlan& l) {
     return nb::make_tuple(table_of(l), array_of(l.owners()), l.nprocs());
-}
-
-FloorPlan floor_plan_from(const nb::tuple& s) {
-    return make_floor_plan(s[0], s[1], s[2], nb::none());
 }
 
 }  // namespace
@@ -268,21 +267,15 @@ Raises Mismatch when the dimensions differ.
 */
 void bind_floor_plan(nb::module_& m) {
     nb::class_<FloorPlan> c(m, "FloorPlan", doc("FloorPlan"));
-    c.def(
-        "__init__",
-        [](FloorPlan* self, nb::handle regions, nb::handle owners, nb::handle nprocs,
-           nb::handle comm) {
-            new (self) FloorPlan(make_floor_plan(regions, owners, nprocs, comm));
-        },
-        "regions"_a.none(), "owners"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
-        "comm"_a = nb::none(),
-        nb::sig("def __init__(self, regions: collections.abc.Sequence[Region] | "
-                "numpy.typing.ArrayLike, owners: numpy.typing.ArrayLike, "
-                "nprocs: int | None = None, *, comm: typing.Any = None) -> None"));
+    c.def("__init__", &make_floor_plan, "regions"_a.none(), "owners"_a.none(),
+          "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
+          nb::sig("def __init__(self, regions: collections.abc.Sequence[Region] | "
+                  "numpy.typing.ArrayLike, owners: numpy.typing.ArrayLike, "
+                  "nprocs: int | None = None, *, comm: typing.Any = None) -> None"));
     add_common(c);
     bind_floor_plan_cuts(c);
     add_owners(c, "owners", "The rank of each block (int64), a copy.");
-    add_pickling(c, &floor_plan_state, &floor_plan_from);
+    add_pickling(c, &floor_plan_arguments);
     c.def("__len__", &FloorPlan::num_blocks)
         .def("region", &FloorPlan::region, "block"_a, "The region of a block. Raises OutOfRange.")
         .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference,

@@ -205,9 +205,7 @@ void bind_geometry(nb::module_& m) {
         .def("__hash__", [](const Region& r) { return nb::hash(nb::make_tuple(r.lo(), r.hi())); })
         .def("__repr__",
              [](const Region& r) { return formatted("Region({}, {})", r.lo(), r.hi()); });
-    add_pickling(
-        c, [](const Region& r) { return nb::make_tuple(r.lo(), r.hi()); },
-        [](const nb::tuple& s) { return Region(nb::cast<Point>(s[0]), nb::cast<Point>(s[1])); });
+    add_pickling(c, [](const Region& r) { return nb::make_tuple(r.lo(), r.hi()); });
 }
 
 }  // namespace datamover::bindings

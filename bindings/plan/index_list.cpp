@@ -10,7 +10,8 @@ namespace datamover::bindings {
 
 namespace {
 
-IndexList make_index_list(const Point& shape, nb::handle lists) {
+void make_index_list(IndexList* self, nb::handle shape, nb::handle lists) {
+    const Point extents = point_of(shape, "shape");
     const nb::object each = nb::steal(PyObject_GetIter(lists.ptr()));
     if (!each.is_valid()) {
         PyErr_Clear();
@@ -22,17 +23,13 @@ IndexList make_index_list(const Point& shape, nb::handle lists) {
         indices.insert(indices.end(), of_rank.values().begin(), of_rank.values().end());
         offsets.push_back(static_cast<std::int64_t>(indices.size()));
     }
-    return IndexList(shape, offsets, indices);
+    new (self) IndexList(extents, offsets, indices);
 }
 
-nb::tuple index_list_state(const IndexList& l) {
+nb::tuple index_list_arguments(const IndexList& l) {
     nb::list lists;
     for (std::int64_t r = 0; r < l.nprocs(); ++r) lists.append(array_of(l.indices_of(r)));
     return nb::make_tuple(l.shape(), lists);
-}
-
-IndexList index_list_from(const nb::tuple& s) {
-    return make_index_list(nb::cast<Point>(s[0]), s[1]);
 }
 
 }  // namespace
@@ -67,16 +64,11 @@ Examples
 */
 void bind_index_list(nb::module_& m) {
     nb::class_<IndexList> c(m, "IndexList", doc("IndexList"));
-    c.def(
-        "__init__",
-        [](IndexList* self, nb::handle shape, nb::handle lists) {
-            new (self) IndexList(make_index_list(point_of(shape, "shape"), lists));
-        },
-        "shape"_a.none(), "lists"_a.none(),
-        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], "
-                "lists: collections.abc.Iterable[numpy.typing.ArrayLike]) -> None"));
+    c.def("__init__", &make_index_list, "shape"_a.none(), "lists"_a.none(),
+          nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], "
+                  "lists: collections.abc.Iterable[numpy.typing.ArrayLike]) -> None"));
     add_common(c);
-    add_pickling(c, &index_list_state, &index_list_from);
+    add_pickling(c, &index_list_arguments);
     c.def(
          "indices_of",
          [](const IndexList& l, std::int64_t rank) { return array_of(l.indices_of(rank)); },
@@ -84,13 +76,11 @@ void bind_index_list(nb::module_& m) {
         .def(
             "holders",
             [](const IndexList& l, std::int64_t index) {
-                nb::list all;
-                for (const auto& h : l.holders(index))
-                    all.append(nb::make_tuple(h.rank, h.position));
+                std::vector<std::pair<std::int64_t, std::int64_t>> all;
+                for (const auto& h : l.holders(index)) all.emplace_back(h.rank, h.position);
                 return all;
             },
-            "index"_a, nb::sig("def holders(self, index: int) -> list[tuple[int, int]]"),
-            "Who holds a flat index, as (rank, position in its list), ascending.")
+            "index"_a, "Who holds a flat index, as (rank, position in its list), ascending.")
         .def("__repr__", [](const IndexList& l) {
             return concat("<IndexList over ", l.shape(), " on ", l.nprocs(), " processes>");
         });

@@ -2,6 +2,8 @@
 // What the bindings of all layouts share: members, and numbers of processes as arguments.
 #pragma once
 
+#include <nanobind/stl/pair.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>

@@ -30,6 +30,14 @@ std::pair<std::int64_t, std::int64_t> both_sizes(nb::handle elem_bytes) {
     return {sizes[0], sizes[1]};
 }
 
+/// A relation from addresses in any array-like objects.
+template <auto make>
+AddressRelation made_from(nb::handle source, nb::handle destination, nb::handle elem_bytes) {
+    const auto [from, to] = both_sizes(elem_bytes);
+    return make(Integers(source, "source addresses").to_vector(),
+                Integers(destination, "destination addresses").to_vector(), from, to);
+}
+
 nb::tuple to_pairs(const AddressRelation& relation, std::int64_t max_elems) {
     relation.check_expandable(max_elems);
     std::vector<std::int64_t> source, destination;
@@ -95,32 +103,18 @@ InvalidArgument
     On another word, or beyond `max_elems` elements.
 */
 void bind_making(nb::class_<AddressRelation>& c) {
-    c.def_static(
-         "from_pairs",
-         [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
-             const auto [from, to] = both_sizes(elem_bytes);
-             return AddressRelation::from_pairs(
-                 Integers(source, "source addresses").values(),
-                 Integers(destination, "destination addresses").values(), from, to);
-         },
-         "source"_a, "destination"_a, "elem_bytes"_a = 8,
-         nb::sig("def from_pairs(source: numpy.typing.ArrayLike, destination: "
-                 "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
-                 "-> AddressRelation"),
-         doc("AddressRelation.from_pairs"))
-        .def_static(
-            "from_byte_pairs",
-            [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
-                const auto [from, to] = both_sizes(elem_bytes);
-                return AddressRelation::from_byte_pairs(
-                    Integers(source, "source addresses").to_vector(),
-                    Integers(destination, "destination addresses").to_vector(), from, to);
-            },
-            "source"_a, "destination"_a, "elem_bytes"_a = 8,
-            nb::sig("def from_byte_pairs(source: numpy.typing.ArrayLike, destination: "
-                    "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
-                    "-> AddressRelation"),
-            "The same from byte addresses, as `to_pairs` gives them; they may be negative.")
+    c.def_static("from_pairs", &made_from<&AddressRelation::from_pairs>, "source"_a,
+                 "destination"_a, "elem_bytes"_a = 8,
+                 nb::sig("def from_pairs(source: numpy.typing.ArrayLike, destination: "
+                         "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
+                         "-> AddressRelation"),
+                 doc("AddressRelation.from_pairs"))
+        .def_static("from_byte_pairs", &made_from<&AddressRelation::from_byte_pairs>, "source"_a,
+                    "destination"_a, "elem_bytes"_a = 8,
+                    nb::sig("def from_byte_pairs(source: numpy.typing.ArrayLike, destination: "
+                            "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
+                            "-> AddressRelation"),
+                    "The same from byte addresses, as `to_pairs` gives them; they may be negative.")
         .def_static("join", &AddressRelation::join, "source_half"_a, "destination_half"_a,
                     doc("AddressRelation.join"))
         .def(

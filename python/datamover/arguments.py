@@ -8,7 +8,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from .errors import InvalidArgument, WrongType
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 #: The engine counts bytes with 63 bits.
 MOST_BYTES = 2**63 - 1
@@ -75,12 +76,22 @@ def flag(value: Any, name: str) -> bool:
     raise WrongType(f"{name} is {value!r}, it must be True or False")
 
 
+def _converted(convert: Callable[[Any], Result], value: Any, name: str, wanted: str) -> Result:
+    """Return a converted value; raise, with its name, if its type does not allow that."""
+    try:
+        return convert(value)
+    except TypeError:
+        raise WrongType(f"{name} is {value!r}, it must be {wanted}") from None
+
+
+def _no_text(value: Any) -> Any:
+    """Return None for a text, which Python would read as a number."""
+    return None if isinstance(value, (str, bytes, bytearray)) else value
+
+
 def number(value: Any, name: str) -> complex:
     """Return any number as a complex one."""
-    try:
-        return complex(value) if not isinstance(value, str) else complex(cast(Any, None))
-    except TypeError:
-        raise WrongType(f"{name} is {value!r}, it must be a number") from None
+    return _converted(lambda value: complex(_no_text(value)), value, name, "a number")
 
 
 def operation(value: Any, name: str = "op") -> str:
@@ -121,20 +132,16 @@ def is_several(value: Any) -> TypeGuard[Sequence[Any]]:
 
 def integer(value: Any, name: str) -> int:
     """Return one integer of Python's or NumPy's."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise WrongType(f"{name} is {value!r}, it must be an integer") from None
+    return _converted(operator.index, value, name, "an integer")
 
 
 def integers(value: Any, name: str) -> tuple[int, ...]:
     """Return one or several integers as a tuple."""
-    try:
-        return tuple(operator.index(v) for v in (value if is_several(value) else (value,)))
-    except TypeError:
-        raise WrongType(
-            f"{name} is {value!r}, it must be an integer or a sequence of integers"
-        ) from None
+
+    def convert(value: Any) -> tuple[int, ...]:
+        return tuple(map(operator.index, value if is_several(value) else (value,)))
+
+    return _converted(convert, value, name, "an integer or a sequence of integers")
 
 
 def refuse_mask(value: Any, name: str) -> None:
@@ -171,10 +178,7 @@ def memory_limit(value: Any, name: str = "max_bytes") -> int:
 
 def byte_count(value: Any, name: str, otherwise: str = "") -> int:
     """Return a positive number of bytes that the engine can count."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise WrongType(f"{name} is {value!r}, it must be an integer{otherwise}") from None
+    count = _converted(operator.index, value, name, f"an integer{otherwise}")
     if not 1 <= count <= MOST_BYTES:
         raise InvalidArgument(f"{name} is {count}; it must be positive and below 2**63{otherwise}")
     return count
@@ -185,11 +189,9 @@ def seconds(value: Any, name: str = "timeout") -> float | None:
     if value is None:
         return None
     try:
-        time = float(cast(Any, None) if isinstance(value, (str, bytes, bytearray)) else value)
+        time = _converted(lambda value: float(_no_text(value)), value, name, "a number of seconds")
     except OverflowError:
         time = math.inf
-    except TypeError:
-        raise WrongType(f"{name} is {value!r}, it must be a number of seconds") from None
     if not (time > 0 and math.isfinite(time)):
         raise InvalidArgument(f"{name} is {time} s; it must be above 0 s and finite")
     return time

@@ -21,12 +21,10 @@ from .dlpack import array_of
 from .doors import memory_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import (
-    BlockMemory,
     FlatCyclic,
     IndexList,
     Layout,
     MemoryLayout,
-    Region,
     checked,
     shape_of,
 )
@@ -334,17 +332,7 @@ class Array(WithFree):
 
     @functools.cached_property
     def _memory_layout(self) -> MemoryLayout:
-        blocks = [
-            BlockMemory(
-                block,
-                offset,
-                strides,
-                Region(lowest, [a + n for a, n in zip(lowest, shape, strict=True)]),
-            )
-            for block, (offset, strides, lowest, shape) in self._places.items()
-            if 0 not in shape
-        ]
-        return MemoryLayout(blocks, 0, self._core.bytes().nbytes)
+        return self._core.memory()
 
     def close(self) -> None:
         """Free the memory, once views of it and movers bound to it no longer exist. Local."""
@@ -451,35 +439,29 @@ class UserArrays:
         """Return the array of each block; blocks without elements need no array."""
         blocks = list(layout.blocks_of(rank))
         dtype = self.dtype or default_dtype or np.dtype("u1")
-        if self._blocks is not None:
-            for block in self._blocks:
-                if not isinstance(block, Integral):
-                    raise WrongType(f"the arrays have a key {block!r}; keys are numbers of blocks")
-            given = {int(block): array for block, array in self._blocks.items()}
-            if missing := set(blocks).difference(given):
-                given |= self._nothing(layout, missing, dtype)
-            if missing := set(blocks).difference(given):
-                raise Mismatch(f"process {rank} passed no array for its block {min(missing)}")
-            if more := set(given).difference(blocks):
-                raise Mismatch(f"process {rank} passed block {min(more)}, but owns only {blocks}")
-            return self._without_extents(layout, given, dtype)
-        listed = self._arrays
-        if not blocks and all(array.size == 0 for array in listed):
+        named, listed = self._blocks, self._arrays
+        if named is None and not blocks and all(array.size == 0 for array in listed):
             return {}
-        if len(listed) != len(blocks):
+        if named is None and len(listed) != len(blocks):
             remedy = "the blocks of one array as a mapping {block: array}"
             raise Mismatch(
                 f"process {rank} passed {len(listed)} arrays for its {len(blocks)} blocks; pass "
                 + (remedy if blocks else "{} on a process that owns no block")
             )
-        return self._without_extents(layout, dict(zip(blocks, listed, strict=True)), dtype)
-
-    def _without_extents(
-        self, layout: Layout, given: dict[int, np.ndarray], dtype: np.dtype
-    ) -> dict[int, np.ndarray]:
-        """Replace the arrays of empty blocks, which may have extents that their blocks do not."""
-        empty = [block for block, array in given.items() if array.size == 0]
-        return given | self._nothing(layout, empty, dtype) if empty else given
+        for block in named or ():
+            if not isinstance(block, Integral):
+                raise WrongType(f"the arrays have a key {block!r}; keys are numbers of blocks")
+        numbers = blocks if named is None else map(int, named)
+        given = dict(zip(numbers, listed, strict=True))
+        # Empty blocks need no array, and theirs may have extents that the blocks do not.
+        empty = [block for block in blocks if block not in given or given[block].size == 0]
+        if empty:
+            given |= self._nothing(layout, empty, dtype)
+        if missing := set(blocks).difference(given):
+            raise Mismatch(f"process {rank} passed no array for its block {min(missing)}")
+        if more := set(given).difference(blocks):
+            raise Mismatch(f"process {rank} passed block {min(more)}, but owns only {blocks}")
+        return given
 
     def _nothing(
         self, layout: Layout, blocks: Iterable[int], dtype: np.dtype
@@ -557,9 +539,6 @@ class UserArrays:
         """
         lower, upper = self._ghosts(layout)
         return [
-            (
-                (block, a.__array_interface__["data"][0], a.shape, a.strides, lower, upper),
-                a,
-            )
+            ((block, a.__array_interface__["data"][0], a.shape, a.strides, lower, upper), a)
             for block, a in self._by_block(layout, rank, default_dtype).items()
         ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,18 @@ import typer
 
 from datamover import launch, move_command, stream_command
 from datamover.arguments import MOST_BYTES
-from datamover.command_options import Commands, examples, option
+from datamover.command_options import App, option
 from datamover.errors import InvalidArgument
 
 _PICTURE = "Draw which process owns which elements, and how much each sends to each other."
-app = typer.Typer(
+app = App(
+    "Moves the elements of distributed arrays from one layout to another.",
+    "datamover move in.npy out.zarr --chunks 64,64,64",
+    'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
+    "datamover stream view tcp://127.0.0.1:5777",
+    "datamover bench redistribute -n 2",
     name="datamover",
-    cls=Commands,
-    help="Moves the elements of distributed arrays from one layout to another.",
-    epilog=examples(
-        "datamover move in.npy out.zarr --chunks 64,64,64",
-        'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
-        "datamover stream view tcp://127.0.0.1:5777",
-        "datamover bench redistribute -n 2",
-    ),
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=True,
 )
 
 
@@ -43,34 +39,34 @@ def _check_sizes(given: dict[str, int | None]) -> None:
             raise InvalidArgument(f"{name} {value} does not fit 64 bits")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from datamover import _plan
+def _version() -> None:
+    from datamover import _plan
 
-        typer.echo(f"datamover {_plan.__version__}")
-        raise typer.Exit
+    typer.echo(f"datamover {_plan.__version__}")
 
 
-def _versions(wanted: bool) -> None:
-    if wanted:
-        from datamover.versions import show_versions
+def _versions() -> None:
+    from datamover.versions import show_versions
 
-        show_versions()
-        raise typer.Exit
+    show_versions()
+
+
+def _report(show: Callable[[], None], help: str, name: str) -> Any:
+    """Return the option that only prints something."""
+
+    def called(wanted: bool) -> None:
+        if wanted:
+            show()
+            raise typer.Exit
+
+    return option(bool, help, name, callback=called, is_eager=True)
 
 
 @app.callback()
 def _options(
-    version: option(
-        bool, "Show the version.", "--version", metavar="", callback=_version, is_eager=True
-    ) = False,
-    versions: option(
-        bool,
-        "Show all versions that a bug report needs.",
-        "--versions",
-        metavar="",
-        callback=_versions,
-        is_eager=True,
+    version: _report(_version, "Show the version.", "--version") = False,
+    versions: _report(
+        _versions, "Show all versions that a bug report needs.", "--versions"
     ) = False,
 ) -> None:
     pass
@@ -81,10 +77,9 @@ def _numbers(help: str, metavar: str = "N,N,...") -> Any:
 
 
 @app.command(
-    epilog=examples(
-        'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
-        'datamover explain --shape 6,4 --from "(block,*)" --to "(*,block)" -n 4 --png p.png',
-    )
+    "explain",
+    'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
+    'datamover explain --shape 6,4 --from "(block,*)" --to "(*,block)" -n 4 --png p.png',
 )
 def explain(
     shape: _numbers("Extents of the array."),
@@ -100,9 +95,7 @@ def explain(
     itemsize: option(int, "Bytes per element.", min=1) = 8,
     node_size: option(int | None, "Processes per node; all on one if not given.", min=1) = None,
     top: option(int, "Number of peers or pairs to list.", min=1) = 10,
-    verbose: option(
-        bool, "Show how address relations are encoded.", "-v", "--verbose", metavar=""
-    ) = False,
+    verbose: option(bool, "Show how address relations are encoded.", "-v", "--verbose") = False,
     json_file: option(
         Path | None, "Write JSON to a file; - writes to standard output.", "--json", metavar="FILE"
     ) = None,

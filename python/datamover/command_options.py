@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, cast
 
 import typer
@@ -14,15 +14,27 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 
-class PlainUsage(TyperCommand):
-    """A command whose usage line shows its arguments without braces."""
+class _PlainHelp:
+    """Help without braces around arguments, and without the type of flags, Typer's own included."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]  # type: ignore[misc]
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
 
-class Commands(TyperGroup):
+class _Command(_PlainHelp, TyperCommand):
+    """A command of `App`."""
+
+
+class _Group(_PlainHelp, TyperGroup):
     """Commands that print errors of usage in one line, as `move` and the library print theirs."""
 
     def main(self, *args: Any, **more: Any) -> Any:
@@ -49,9 +61,29 @@ def _print_usage_error(message: str, ctx: Any) -> None:
     print_error(message + (f"; all options: {ctx.command_path} --help" if ctx else ""))
 
 
-def examples(*lines: str) -> str:
+class App(typer.Typer):
+    """Commands whose help ends with examples, and whose errors of usage are one line."""
+
+    def __init__(self, help: str | None, *examples: str, **more: Any):
+        super().__init__(
+            help=help,
+            epilog=_end(examples),
+            cls=_Group,
+            no_args_is_help=True,
+            pretty_exceptions_enable=False,
+            context_settings={"help_option_names": ["-h", "--help"]},
+            **{"add_completion": False, **more},
+        )
+
+    def command(self, name: str | None = None, *examples: str, **more: Any) -> Any:
+        """Add a command."""
+        return super().command(name, cls=_Command, epilog=_end(examples), **more)
+
+
+def _end(examples: Iterable[str]) -> str | None:
     """Return the end of a help text, with one example in each line."""
-    return "\n\n".join(["Examples:", *(escape(line) for line in lines)])
+    lines = [escape(line) for line in examples]
+    return "\n\n".join(["Examples:", *lines]) if lines else None
 
 
 def option(kind: Any, help: str, *names: str, **more: Any) -> Any:
@@ -78,14 +110,8 @@ def show(parser: argparse.ArgumentParser) -> None:
 
     actions = [action for action in parser._actions if action.dest != "help"]
     give(command, {action.dest: _option(action) for action in actions})
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    names = {"help_option_names": ["-h", "--help"]}
-    app.command(
-        help=parser.description,
-        epilog=examples(*(parser.epilog or "").splitlines()),
-        context_settings=names,
-        cls=PlainUsage,
-    )(command)
+    app = App(None)
+    app.command(None, *(parser.epilog or "").splitlines(), help=parser.description)(command)
     app(["--help"], prog_name=parser.prog, standalone_mode=False)
 
 
@@ -96,6 +122,6 @@ def _option(action: argparse.Action) -> tuple[Any, Any]:
     if not action.option_strings:
         return Annotated[str, typer.Argument(metavar=metavar, help=words)], inspect.Parameter.empty
     if action.nargs == 0:
-        return Annotated[bool, typer.Option(*action.option_strings, metavar="", help=words)], False
+        return Annotated[bool, typer.Option(*action.option_strings, help=words)], False
     option = typer.Option(*action.option_strings, metavar=metavar, help=words)
     return Annotated[str | None, option], None

@@ -92,9 +92,7 @@ class Holdings:
             return self._paint_grid(samples)
         if isinstance(self.layout, _plan.FloorPlan):
             return self._paint_boxes(samples)
-        if isinstance(self.layout, _plan.FlatCyclic):
-            return self._paint_ranges(samples)
-        return self._paint_lists(samples)
+        return self._paint_flat(samples)
 
     def _paint_grid(self, samples: list[np.ndarray]) -> np.ndarray:
         layout = self.layout
@@ -128,23 +126,17 @@ class Holdings:
             owners[tuple(slice(*np.searchsorted(s, [a, b])) for s, a, b in bounds)] = rank
         return owners
 
-    def _paint_ranges(self, samples: list[np.ndarray]) -> np.ndarray:
+    def _paint_flat(self, samples: list[np.ndarray]) -> np.ndarray:
         flat = np.zeros((), np.int64)
         for d, extent in enumerate(self.shape):
             here = samples[self.dims.index(d)] if d in self.dims else self._at[d]
             flat = np.add.outer(flat * extent, here)
-        return self.layout.owners[flat // self.layout.block_elems % self.layout.num_blocks]
-
-    def _paint_lists(self, samples: list[np.ndarray]) -> np.ndarray:
-        flat = np.full(math.prod(self.shape), NOBODY, np.int64)
+        if isinstance(self.layout, _plan.FlatCyclic):
+            return self.layout.owners[flat // self.layout.block_elems % self.layout.num_blocks]
+        owners = np.full(math.prod(self.shape), NOBODY, np.int64)
         for rank in range(self.layout.nprocs - 1, -1, -1):
-            flat[np.asarray(self.layout.indices_of(rank))] = rank
-        return self._cut(flat)[np.ix_(*samples)]
-
-    def _cut(self, flat: np.ndarray) -> np.ndarray:
-        """Return the shown dimensions of a flattened array."""
-        cut = tuple(slice(None) if d in self.dims else place for d, place in enumerate(self._at))
-        return flat.reshape(self.shape)[cut]
+            owners[np.asarray(self.layout.indices_of(rank))] = rank
+        return owners[flat]
 
     def held_by(self, rank: int) -> np.ndarray:
         """Return for each pixel whether the rank owns any element in it."""
@@ -164,7 +156,8 @@ class Holdings:
             return held
         flat = np.zeros(math.prod(self.shape), bool)
         flat[np.asarray(self.layout.indices_of(rank))] = True
-        held = self._cut(flat)[tuple(slice(n) for n in self.window)]
+        cut = tuple(slice(None) if d in self.dims else place for d, place in enumerate(self._at))
+        held = flat.reshape(self.shape)[cut][tuple(slice(n) for n in self.window)]
         for axis, edges in enumerate(self.edges):
             held = np.logical_or.reduceat(held, edges[:-1], axis)
         return held

@@ -232,13 +232,13 @@ def run_processes(nprocs: int, arguments: list[str], mark: str) -> tuple[int, in
         No mpiexec fits the MPI that mpi4py loads.
     """
     python = [*DEAF, sys.executable, "-m", "datamover"]
-    command = [_fitting_mpiexec(), "-n", str(nprocs), *python, *arguments]
-    with _status_file() as status, tempfile.TemporaryFile() as printed:
+    launched = _launch(nprocs, [*python, *arguments])
+    with launched as (command, environment, status), tempfile.TemporaryFile() as printed:
         try:
-            with lifeline.uninterrupted():  # a process that is being started has no mark yet
+            with lifeline.all_deferred():  # a process that is being started has no mark yet
                 process = subprocess.Popen(
                     command,
-                    env={**_environment(), STATUS_FILE: str(status)},
+                    env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=printed,
                     # Ctrl-C reaches this process alone, which ends the others.
@@ -281,13 +281,15 @@ def _print(printed: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _status_file() -> Iterator[Path]:
-    """Give the name of the file in which rank 0 leaves its exit code.
+def _launch(nprocs: int, command: list[str]) -> Iterator[tuple[list[str], dict[str, str], Path]]:
+    """Give the launcher's command, its environment, and the file in which rank 0 leaves its code.
 
     Launchers print a message for any code but 0.
     """
+    full = [_fitting_mpiexec(), "-n", str(nprocs), *command]
     with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
-        yield Path(directory, "status")
+        status = Path(directory, "status")
+        yield full, {**_environment(), STATUS_FILE: str(status)}, status
 
 
 def _code_in(status: Path) -> int | None:
@@ -319,10 +321,8 @@ def run_command(nprocs: int, command: list[str]) -> int:
     MpiFailed
         No mpiexec fits the MPI that mpi4py loads.
     """
-    mpiexec = _fitting_mpiexec()
-    with _status_file() as status:
-        environment = {**_environment(), STATUS_FILE: str(status)}
-        code, ended_by = _run_launcher([mpiexec, "-n", str(nprocs), *command], environment)
+    with _launch(nprocs, command) as (full, environment, status):
+        code, ended_by = _run_launcher(full, environment)
         if code == 0:
             code = _code_in(status) or 0
     if ended_by is not None:
@@ -405,10 +405,14 @@ def leave(code: int, rank: int) -> int:
 
 def is_terminal(stderr: bool = False) -> bool:
     """Return whether the output ends on a terminal, also under mpiexec."""
+    width = _width_of_launcher(stderr)
+    return (sys.stderr if stderr else sys.stdout).isatty() if width is None else width > 0
+
+
+def _width_of_launcher(stderr: bool) -> int | None:
+    """Return the width of the terminal of an output, 0 for none; None without `_environment`."""
     widths = os.environ.get(TERMINAL_WIDTHS)
-    if widths is None:
-        return (sys.stderr if stderr else sys.stdout).isatty()
-    return int(widths.split(",")[1 if stderr else 0]) > 0
+    return None if widths is None else int(widths.split(",")[1 if stderr else 0])
 
 
 def new_token() -> str:
@@ -442,8 +446,7 @@ def console(stderr: bool = False) -> Console:
     """Return a console that is a terminal if the output ends on one, also under mpiexec."""
     from rich.console import Console
 
-    widths = os.environ.get(TERMINAL_WIDTHS)
-    if widths is None:
+    width = _width_of_launcher(stderr)
+    if width is None:
         return Console(stderr=stderr)
-    width = int(widths.split(",")[1 if stderr else 0])
     return Console(stderr=stderr, force_terminal=width > 0, width=width or None)

@@ -35,6 +35,8 @@ LINE, LEAST_LINED, SMALLEST_FONT = 0.8, 4.0, 4.5
 
 PAPER, INK, FAINT, ACCENT = "#ffffff", "#1d2733", "#8a94a0", "#d1495b"
 UNHELD = "#eceff2"
+#: Okabe and Ito's colors, which color-blind readers can distinguish, softened.
+FEW_COLORS = "#4c9bd0 #e9a53a #3fae8c #d97757 #b583b8 #e8d650 #3d6fa8 #9aa5b1"
 
 
 def colors(nprocs: int) -> Any:
@@ -43,18 +45,7 @@ def colors(nprocs: int) -> Any:
     from matplotlib.colors import ListedColormap, hsv_to_rgb
 
     if nprocs <= 8:
-        # Okabe and Ito's colors, which color-blind readers can distinguish, softened.
-        table = [
-            "#4c9bd0",
-            "#e9a53a",
-            "#3fae8c",
-            "#d97757",
-            "#b583b8",
-            "#e8d650",
-            "#3d6fa8",
-            "#9aa5b1",
-        ]
-        return ListedColormap(table[:nprocs])
+        return ListedColormap(FEW_COLORS.split()[:nprocs])
     if nprocs <= MAX_DISTINCT:
         # Hues at the golden section's distance, cyclically dark, medium and light: close ranks,
         # which are often neighbors in a grid, differ in both.

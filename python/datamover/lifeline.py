@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Signals of the command line, and the end of the processes that it has launched."""
+"""Signals, deferred or ending the program, and the end of the processes that it has launched."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def kernel_ends() -> Iterator[None]:
         yield
 
 
-class LastWords:
-    """Lets Ctrl-C end this process at once, whatever it does, after a message of the first one.
+def have_last_words(rank: int, report: Callable[[signal.Signals], None]) -> None:
+    """Let Ctrl-C end this process at once, whatever it does, after a message of the first one.
 
     Launchers pass it on to all processes, as SIGINT or SIGTERM, and end all when one has ended: the
-    others wait for the message. Must be created by the main thread.
+    others wait for the message. Must be called by the main thread.
 
     Parameters
     ----------
@@ -99,54 +99,70 @@ class LastWords:
     report : callable
         Prints the message; called on the first process.
     """
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.fileno())  # written at once, whichever thread gets the signal
+    for number in PASSED_ON:
+        signal.signal(number, lambda number, frame: None)
 
-    def __init__(self, rank: int, report: Callable[[signal.Signals], None]):
-        self._rank, self._report = rank, report
-        self._heard, heard = socket.socketpair()
-        heard.setblocking(False)
-        self._kept = heard
-        signal.set_wakeup_fd(heard.fileno())  # written at once, whichever thread gets the signal
-        for number in PASSED_ON:
-            signal.signal(number, lambda number, frame: None)
-        threading.Thread(target=self._wait, daemon=True).start()
-
-    def _wait(self) -> None:
-        while (number := self._heard.recv(1)[0]) not in PASSED_ON:
+    def wait(_kept: socket.socket) -> None:
+        while (number := receiver.recv(1)[0]) not in PASSED_ON:
             pass
-        if self._rank == 0:
-            self._report(signal.Signals(number))
+        if rank == 0:
+            report(signal.Signals(number))
         else:
             time.sleep(WORDS_SECONDS)
         os._exit(128 + number)
 
-
-#: Blocks of `uninterrupted` that the main thread is in.
-_blocks = 0
+    threading.Thread(target=wait, args=(sender,), daemon=True).start()
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold back the KeyboardInterrupt of `signals_interrupt` until the end of this block.
+def uninterrupted(*signals: signal.Signals, insist: bool = True) -> Iterator[None]:
+    """Defer Ctrl-C, or these signals, until the block has ended.
 
-    For the removal of files, which would otherwise stay. Without effect in other threads, which
-    get no signals, and outside `signals_interrupt`.
+    Without effect in other threads, which get no signals. With `insist`, a second signal is not
+    deferred.
     """
-    global _blocks
-    if threading.current_thread() is not threading.main_thread():
+    with contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in signals or (signal.SIGINT,):
+                stack.enter_context(_held(number, insist))
+        yield
+
+
+@contextlib.contextmanager
+def _held(number: signal.Signals, insist: bool) -> Iterator[None]:
+    handler = signal.getsignal(number)
+    if handler in (None, signal.SIG_IGN):
         yield
         return
-    _blocks += 1
+    came: list[int] = []
+
+    def keep(*_: Any) -> None:
+        came.append(number)
+        if insist and len(came) > 1:
+            go_on()
+
+    def go_on() -> None:
+        signal.signal(number, handler)
+        signal.raise_signal(number)
+
+    signal.signal(number, keep)
     try:
         yield
     finally:
-        _blocks -= 1
-        if _blocks == 0 and _held_back:
-            _held_back.clear()
-            raise KeyboardInterrupt
+        signal.signal(number, handler)
+        if came:
+            signal.raise_signal(number)
 
 
-#: The signal that arrived in a block of `uninterrupted`.
-_held_back: list[int] = []
+def all_deferred() -> contextlib.AbstractContextManager[None]:
+    """Defer the signals after which everything is ended until the end of this block.
+
+    For the removal of files, which would otherwise stay.
+    """
+    return uninterrupted(*ENDING, insist=False)
 
 
 @contextlib.contextmanager
@@ -162,9 +178,7 @@ def signals_interrupt() -> Iterator[list[signal.Signals]]:
     def interrupt(number: int, frame: object) -> None:
         if not caught:
             caught.append(signal.Signals(number))
-            if _blocks == 0:
-                raise KeyboardInterrupt
-            _held_back.append(number)
+            raise KeyboardInterrupt
 
     def ignored(what: sys.UnraisableHookArgs) -> None:
         if not (caught and issubclass(what.exc_type, KeyboardInterrupt)):

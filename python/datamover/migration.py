@@ -20,7 +20,7 @@ from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, 
 from .layouts import IndexList
 from .mover_pairs import table
 from .mpi import collectively, comm_address, core, gathered, join_as_failed, told
-from .targets import NO_TARGET, TargetMap
+from .targets import NO_TARGET, TargetMap, field_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -34,13 +34,26 @@ Result = TypeVar("Result")
 
 
 class _Moving:
-    """The columns of one move, their destinations, and the form of the result."""
+    """The columns of one move, their destinations, and the form of the result.
 
-    def __init__(self, plan: Migration, columns: tuple[Any, ...], out: Any):
-        self.received = plan.received
+    `allocate` makes destinations if there are none; without it, the move itself does.
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        columns: tuple[Any, ...],
+        out: Any,
+        what: str = "column",
+        allocate: Callable[[int], np.ndarray] | None = None,
+    ):
+        elems, self.received = sizes
         self.given = Arrays(columns)
-        self.columns = self.given.columns(plan.elems)
+        self.columns = self.given.columns(elems, what)
         self.outputs = self.given.outputs(out)
+        if self.outputs is None and allocate is not None:
+            n = self.received
+            self.outputs = [c.view(allocate(n * c.elem_bytes), n) for c in self.columns]
         self.raw: Any = None  # the arrived bytes of each column, without destinations
         self.arguments: list[Any] = [[c.described for c in self.columns]]
         if self.outputs is not None:
@@ -246,7 +259,7 @@ class Migration:
         >>> d.move({"x": np.array([1.5, 2.5, 3.5]), "id": np.arange(3)})
         {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
-        moving = self._prepared(lambda: _Moving(self, columns, out))
+        moving = self._prepared(lambda: _Moving((self.elems, self.received), columns, out))
         moving.raw = self._core.move(*moving.arguments)
         return moving.results()
 
@@ -296,7 +309,7 @@ class Migration:
 
         def prepare() -> _Moving | Exception:
             try:
-                return _Moving(self, columns, out)
+                return _Moving((self.elems, self.received), columns, out)
             except Exception as error:
                 return error
 
@@ -474,7 +487,7 @@ class Migration:
         array([ 0., 25., 35.])
         """
 
-        def prepare() -> tuple[Arrays, list[Column], list[np.ndarray], list[tuple], str]:
+        def prepare() -> tuple[_Moving, str]:
             if isinstance(op, np.ndarray | list | tuple | Mapping):
                 raise InvalidArgument(
                     f"op is of type {type(op).__name__}; pass several arrays as one list, tuple or "
@@ -483,22 +496,14 @@ class Migration:
             combine = operation(op)
             if after not in (None, "move", "move_in_place"):
                 raise InvalidArgument(f'after={after!r} is neither "move" nor "move_in_place"')
-            given = Arrays((values,))
-            listed = given.columns(self.received, "column of values")
-            results = given.outputs(out)
-            if results is None:
-                results = [
-                    c.view(self._core.allocate(self.elems * c.elem_bytes), self.elems)
-                    for c in listed
-                ]
-            pairs = zip(results, listed, strict=True)
-            return given, listed, results, [writable(r, c, self.elems) for r, c in pairs], combine
+            back = (self.received, self.elems)
+            allocate = self._core.allocate
+            return _Moving(back, (values,), out, "column of values", allocate), combine
 
         # Columns may be copies of the arguments, which must exist until they are moved.
-        given, listed, results, places, combine = self._prepared(prepare)
-        described = [column.described for column in listed]
-        self._core.reverse(described, places, combine, after or "")
-        return given.container_of([result[: self.elems] for result in results])
+        moving, combine = self._prepared(prepare)
+        self._core.reverse(*moving.arguments, combine, after or "")
+        return moving.results()
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def layouts(self) -> tuple[IndexList, IndexList]:
@@ -690,7 +695,9 @@ def _ranks(
 ) -> Targets:
     """Return the ranks of elements from any form of target."""
     if isinstance(target, str):
-        return _field(elements, target)
+        if isinstance(elements, list | tuple):
+            raise InvalidArgument(f"a list of arrays has no field {target!r}; pass a mapping")
+        return field_of(elements, target)
     if isinstance(target, TargetMap):
         return _mapped(elements, target, comm)
     ranks = _called(target, elements) if callable(target) else target
@@ -698,18 +705,6 @@ def _ranks(
     if given.elems != elems:
         raise Mismatch(f"targets for {given.elems} elements were given, there are {elems}")
     return ranks
-
-
-def _field(elements: Any, name: str) -> np.ndarray:
-    """Return the ranks in a field of structured elements, or in one of several arrays."""
-    if isinstance(elements, list | tuple):
-        raise InvalidArgument(f"a list of arrays has no field {name!r}; pass a mapping")
-    if isinstance(elements, Mapping):
-        if name not in elements:
-            raise InvalidArgument(f"there is no array {name!r} among {list(elements)}")
-    elif elements.dtype.names is None or name not in elements.dtype.names:
-        raise InvalidArgument(f"elements of {elements.dtype} have no field {name!r}")
-    return elements[name]
 
 
 def _mapped(elements: Any, target: TargetMap, comm: MPI.Comm) -> np.ndarray:

@@ -348,7 +348,7 @@ def _start_processes(said: argparse.Namespace) -> int:
                 code, status = launch.run_processes(said.nprocs, sys.argv[1:], mark)
             finally:
                 if status != 0:  # also if they were killed
-                    with lifeline.uninterrupted():
+                    with lifeline.all_deferred():
                         shown.clean_up()
         except (Error, OSError) as e:
             print_error(e)
@@ -412,7 +412,7 @@ def _move_alone(said: argparse.Namespace, options: Any) -> int:
     there = Output(said.output)
     with lifeline.signals_interrupt() as caught:
         try:
-            with _ProgressBar(not said.quiet) as begin:
+            with _progress_bar(not said.quiet) as begin:
                 from datamover.files import move as move_files
 
                 there = _output_of(said.output)
@@ -447,7 +447,7 @@ def _move_as_one_of_several(said: argparse.Namespace, options: Any) -> int:
                 f"-n {said.nprocs} was given inside a launch of {comm.size} processes; leave -n "
                 "away"
             )
-        with _ProgressBar(is_first and not said.quiet) as bar:
+        with _progress_bar(is_first and not said.quiet) as bar:
             begin = bar if is_first else None
             report = move_files(said.source, said.output, options, progress=begin, comm=comm)
     except Error as e:
@@ -473,64 +473,53 @@ def _have_last_words(rank: int, output: str) -> None:
         if addresses.is_address(output):
             print_error(f"interrupted by {number.name}; {_output_of(output).words_of_left()}")
 
-    lifeline.LastWords(rank, say)
+    lifeline.have_last_words(rank, say)
 
 
-class _ProgressBar:
-    """Shows the progress of rank 0, on a terminal and only if it takes long.
+@contextlib.contextmanager
+def _progress_bar(wanted: bool) -> Iterator[Callable[[int], Callable[[int], None]]]:
+    """Show the progress of rank 0, on a terminal and only if it takes long.
 
-    As a context, it gives what takes the total of bytes, and returns what takes each part of it.
+    Gives what takes the total of bytes, and returns what takes each part of it.
     """
+    begin, done_bytes = time.monotonic(), 0
+    bar: Any = None
+    wanted = wanted and launch.is_terminal(stderr=True)
 
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted and launch.is_terminal(stderr=True)
-        self._bar: Any = None
-        self._total_bytes = self._done_bytes = 0
-        self._begin = time.monotonic()
+    def start(total_bytes: int) -> Callable[[int], None]:
+        def tell(nbytes: int) -> None:
+            nonlocal bar, done_bytes
+            done_bytes += nbytes
+            if wanted and bar is None and time.monotonic() - begin > PATIENCE_SECONDS:
+                bar = _shown_bar(total_bytes)
+            if wanted and bar is not None:
+                bar.update(bar.task_ids[0], completed=done_bytes)
 
-    def __enter__(self) -> Callable[[int], Callable[[int], None]]:
-        return self.begin
+        return tell
 
-    def begin(self, total_bytes: int) -> Callable[[int], None]:
-        self._total_bytes = total_bytes
-        return self.tell
+    try:
+        yield start
+    finally:
+        wanted = False
+        if bar is not None:
+            bar.stop()
 
-    def tell(self, nbytes: int) -> None:
-        self._done_bytes += nbytes
-        if not self._wanted:
-            return
-        if self._bar is None and time.monotonic() - self._begin > PATIENCE_SECONDS:
-            self._show()
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._done_bytes)
 
-    def _show(self) -> None:
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
+def _shown_bar(total_bytes: int) -> Any:
+    from rich import progress
 
-        self._bar = Progress(
-            TextColumn("moving"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=launch.console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task("moving", total=self._total_bytes)
-        self._bar.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._wanted = False
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+    bar = progress.Progress(
+        progress.TextColumn("moving"),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+        console=launch.console(stderr=True),
+        transient=True,
+    )
+    bar.add_task("moving", total=total_bytes)
+    bar.start()
+    return bar
 
 
 def _as_dict(spec: Any, output: str) -> dict[str, Any]:

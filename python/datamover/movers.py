@@ -73,27 +73,25 @@ def _real(value: Any, name: str) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _triples(moves: Any) -> list[tuple] | BaseException:
-    """Return (plan, source, destination) tuples, or the error that all processes must raise."""
-    listed: list[tuple] = []
+def _triples(moves: Any) -> list[tuple]:
+    """Return (plan, source, destination) tuples."""
     try:
-        for move in moves:
-            try:
-                plan, source, destination = move
-            except (TypeError, ValueError):
-                many = f" of {len(move)}" if isinstance(move, (list, tuple)) else ""
-                return WrongType(
-                    f"move {len(listed)} is a {type(move).__name__}{many}; it must be "
-                    "(plan, source, destination), and moves a sequence of such"
-                )
-            listed.append((plan, source, destination))
+        listed = list(moves)
     except (TypeError, ValueError):
-        return WrongType(
+        raise WrongType(
             f"moves, of type {type(moves).__name__}, must be a sequence of "
             "(plan, source, destination)"
-        )
-    except BaseException as error:  # raised by a sequence of the caller's
-        return error
+        ) from None
+    for i, move in enumerate(listed):
+        try:
+            plan, source, destination = move
+        except (TypeError, ValueError):
+            many = f" of {len(move)}" if isinstance(move, (list, tuple)) else ""
+            raise WrongType(
+                f"move {i} is a {type(move).__name__}{many}; it must be "
+                "(plan, source, destination), and moves a sequence of such"
+            ) from None
+        listed[i] = (plan, source, destination)
     return listed
 
 
@@ -388,16 +386,21 @@ class Mover(WithFree):
     ):
         no_arrays = source is NOT_GIVEN and destination is NOT_GIVEN
         self._is_several = no_arrays and not isinstance(plan, MotionPlan)
-        listed = _triples(plan) if self._is_several else [(plan, source, destination)]
-        if comm is None and isinstance(listed, BaseException):
-            raise listed  # without a communicator the others cannot be notified
-        self._comm = communicator(comm, [] if isinstance(listed, BaseException) else listed)
+        listed: list[tuple] = [(plan, source, destination)]
+        wrong: BaseException | None = None
+        try:
+            listed = _triples(plan) if self._is_several else listed
+        except BaseException as error:
+            if comm is None:
+                raise  # without a communicator the others cannot be notified
+            wrong = error
+        self._comm = communicator(comm, listed)
         self._address = address_of(self._comm, binding, (plan, source, destination))
         # The communicator may be freed before the mover is printed or bound again.
         self._place = (self._comm.rank, self._comm.size)
         try:
-            if isinstance(listed, BaseException):
-                raise listed
+            if wrong is not None:
+                raise wrong
             factors = [number(a, "alpha") for a in alpha] if is_several(alpha) else None
             if factors is not None and len(factors) != len(listed):
                 raise Mismatch(f"alpha has {len(factors)} factors; there are {len(listed)} plans")

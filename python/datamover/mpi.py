@@ -74,20 +74,16 @@ def core() -> ModuleType:
             f"({', '.join(sorted(loaded)) or 'unknown'}); build datamover with the mpicxx of the "
             "MPI that mpi4py loads, or choose mpi4py's with the environment variable MPI4PY_MPIABI"
         )
-    _tell_when_the_program_ends(_mover.fail_all)
+    atexit.register(_tell_end, _mover.fail_all)
     return _mover
 
 
-def _tell_when_the_program_ends(tell: Callable[[str], None]) -> None:
+def _tell_end(tell: Callable[[str], None]) -> None:
     """Call `tell` with a message for the others if an uncaught exception ends the program.
 
     Otherwise its MPI waits for theirs at the end, and they wait for it in a collective call,
     forever.
     """
-    atexit.register(_tell_end, tell)
-
-
-def _tell_end(tell: Callable[[str], None]) -> None:
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if error is not None:
         tell(f"its program was ended by {type(error).__name__}")

@@ -10,20 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from datamover.command_options import Commands, PlainUsage, examples, option
+from datamover.command_options import App, option
 from datamover.move_command import errors_to_exit
 
-app = typer.Typer(
-    help="Record, inspect or view a stream from another program.\n\nBy default, the token of a "
-    "stream of the same user on this machine is used. For any other stream, set the environment "
-    "variable DATAMOVER_STREAM_TOKEN.",
-    cls=Commands,
-    epilog=examples(
-        "datamover stream info tcp://127.0.0.1:5777",
-        "datamover stream record tcp://127.0.0.1:5777 run.zarr --array u",
-        "datamover stream view tcp://127.0.0.1:5777",
-    ),
-    no_args_is_help=True,
+app = App(
+    "Record, inspect or view a stream from another program.\n\nBy default, the token of a stream "
+    "of the same user on this machine is used. For any other stream, set the environment variable "
+    "DATAMOVER_STREAM_TOKEN.",
+    "datamover stream info tcp://127.0.0.1:5777",
+    "datamover stream record tcp://127.0.0.1:5777 run.zarr --array u",
+    "datamover stream view tcp://127.0.0.1:5777",
 )
 
 #: Seconds between two updates of the display of a recording.
@@ -41,11 +37,9 @@ _Timeout = option(
 
 
 @app.command(
-    cls=PlainUsage,
-    epilog=examples(
-        "datamover stream record tcp://127.0.0.1:5777 run.zarr",
-        "datamover stream record tcp://127.0.0.1:5777 run.zarr --array u --steps 100",
-    ),
+    "record",
+    "datamover stream record tcp://127.0.0.1:5777 run.zarr",
+    "datamover stream record tcp://127.0.0.1:5777 run.zarr --array u --steps 100",
 )
 def record(
     address: _Address,
@@ -64,7 +58,7 @@ def record(
     typer.echo(recorded)
 
 
-@app.command(cls=PlainUsage, epilog=examples("datamover stream info tcp://127.0.0.1:5777"))
+@app.command("info", "datamover stream info tcp://127.0.0.1:5777")
 def info(address: _Address, timeout: _Timeout = None) -> None:
     """Print the arrays that were sent so far."""
     from datamover.stream import recorder
@@ -74,15 +68,12 @@ def info(address: _Address, timeout: _Timeout = None) -> None:
     typer.echo(said)
 
 
-@app.command(
-    cls=PlainUsage,
-    epilog=examples("datamover stream view tcp://127.0.0.1:5777 --page http://127.0.0.1:8000"),
-)
+@app.command("view", "datamover stream view tcp://127.0.0.1:5777 --page http://127.0.0.1:8000")
 def view(
     address: _Address,
     page: option(str, "Address of the page.", metavar="http://HOST:PORT") = "http://127.0.0.1:8000",
     array: option(str | None, "The array to show first.", metavar="NAME") = None,
-    open_: option(bool, "Serve the page without a token.", "--open", metavar="") = False,
+    open_: option(bool, "Serve the page without a token.", "--open") = False,
 ) -> None:
     """Serve a page that shows the stream in a browser."""
     from datamover.stream import frames

@@ -104,17 +104,15 @@ class TargetMap:
         InvalidArgument
             The field is missing, or keys have more dimensions.
         """
-        if isinstance(elements, Mapping):
-            self._check_key(
-                list(elements), f"there is no array {self.key!r} among {list(elements)}"
-            )
-            keys = as_array(elements[cast(str, self.key)], f"array {self.key!r}")
-        else:
-            keys = as_array(elements, "keys")
-            if keys.dtype.names is not None:
-                words = f"elements of {keys.dtype} have no field {self.key!r}"
-                self._check_key(list(keys.dtype.names), words)
-                keys = keys[self.key]
+        keys: Any = elements if isinstance(elements, Mapping) else as_array(elements, "keys")
+        names = keys if isinstance(keys, Mapping) else keys.dtype.names
+        if names is not None:
+            if self.key is None:
+                raise InvalidArgument(
+                    f"the elements have fields {list(names)}; create the map with key=, for "
+                    "example dm.targets.modulo(key='id')"
+                )
+            keys = as_array(field_of(keys, self.key), f"array {self.key!r}")
         if keys.ndim not in (1, 2):
             raise InvalidArgument(f"keys have shape {keys.shape}; it must be (n,) or (n, d)")
         if not keys.dtype.isnative:
@@ -123,12 +121,15 @@ class TargetMap:
             keys = np.ascontiguousarray(keys)
         return keys
 
-    def _check_key(self, names: list[str], words: str) -> None:
-        if self.key is None:
-            remedy = "create the map with key=, for example dm.targets.modulo(key='id')"
-            raise InvalidArgument(f"the elements have fields {names}; {remedy}")
-        if self.key not in names:
-            raise InvalidArgument(words)
+
+def field_of(elements: Any, name: str) -> Any:
+    """Return a field of structured elements, or one of several arrays, by its name."""
+    if isinstance(elements, Mapping):
+        if name not in elements:
+            raise InvalidArgument(f"there is no array {name!r} among {list(elements)}")
+    elif name not in (elements.dtype.names or ()):
+        raise InvalidArgument(f"elements of {elements.dtype} have no field {name!r}")
+    return elements[name]
 
 
 def modulo(key: str | None = None) -> TargetMap:

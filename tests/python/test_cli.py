@@ -193,6 +193,11 @@ def test_help_shows_no_value_behind_an_option_that_takes_none(words, options):
         assert "<" not in line
 
 
+@pytest.mark.parametrize("words", ["", "explain", "move", "stream view", "bench", "bench model"])
+def test_help_shows_no_type_of_a_flag_of_typer_s_own(words):
+    assert "bool" not in here(*words.split(), "--help").stdout
+
+
 def test_help_of_move_looks_as_that_of_the_others():
     moves, explains = here("move", "--help"), here("explain", "-h")
     assert moves.exit_code == explains.exit_code == 0

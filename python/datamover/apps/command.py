@@ -15,7 +15,7 @@ import typer
 
 from datamover import launch
 from datamover.bench import options, programs
-from datamover.command_options import Commands, examples, give, option
+from datamover.command_options import App, give, option
 from datamover.errors import InvalidArgument, InvalidState
 from datamover.files import placing
 from datamover.move_command import errors_to_exit
@@ -42,14 +42,10 @@ OTHER_TWINS = {
 PROGRAMS = Path(__file__).parent / "bin"
 
 
-app = typer.Typer(
-    help="Run a complete application, alone or with its twin in hand-written MPI.",
-    cls=Commands,
-    epilog=examples("datamover app redblack3d -n 2 --twin", "datamover app nas_ft -n 4"),
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = App(
+    "Run a complete application, alone or with its twin in hand-written MPI.",
+    "datamover app redblack3d -n 2 --twin",
+    "datamover app nas_ft -n 4",
 )
 
 
@@ -188,7 +184,7 @@ _FRAMES = (
 _TWIN = "Also run and print the hand-written versions."
 #: Options of all applications after those of the problem and the version, with their defaults.
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "twin": (option(bool, _TWIN, "--twin", metavar=""), False),
+    "twin": (option(bool, _TWIN, "--twin"), False),
     "rounds": (_number("Number of turns of each version.", 1000), 1),
     "json_file": (options.JsonFile, None),
     "frames": (option(str | None, _FRAMES, metavar="http://HOST:PORT"), None),

@@ -8,6 +8,7 @@ A benchmark is described once (`Benchmark`). Its table, JSON object and chart, t
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import random
 import sys
@@ -38,14 +39,15 @@ class Case:
     name: str
     words: tuple[Any, ...] = ()
 
-    def arguments(self) -> list[str]:
-        """Return the case as arguments of a program."""
-        return [self.name, *map(str, self.words)]
-
 
 def always(case: Any) -> bool:
     """Return True: the player plays every case."""
     return True
+
+
+def named(case: Any) -> tuple[Any, ...]:
+    """Return the words that most programs read of a case: its name, and its own."""
+    return (case.name, *case.words)
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,10 @@ class Run:
     def player(
         self,
         *command: str,
-        arguments: Callable[[Sequence[Any], float], Sequence[str]] | None = None,
+        words: Callable[[Any], Iterable[Any]] = named,
+        before: Sequence[Any] = (),
+        in_file: bool = False,
+        arguments: Callable[[Sequence[Any], float], Sequence[Any]] | None = None,
         mpi: programs.Mpi | None = None,
         processes: int | None = None,
         patience: float = 1.0,
@@ -187,9 +192,14 @@ class Run:
         ----------
         *command : str
             The program.
+        words : callable
+            Returns the words that the program reads of a case.
+        before : sequence
+            Arguments after the seconds, before those words.
+        in_file : bool
+            Whether the program reads the cases from a file, a line each, whose name comes first.
         arguments : callable, optional
-            Returns the arguments for cases and seconds. By default, the seconds, then the words of
-            each case.
+            Returns the arguments for cases and seconds, if they are others.
         mpi : Mpi, optional
             By default, the run's.
         processes : int, optional
@@ -200,12 +210,19 @@ class Run:
         plays : callable
         """
 
+        def usual(cases: Sequence[Any], seconds: float) -> list[Any]:
+            listed = [list(map(str, words(case))) for case in cases]
+            if not in_file:
+                return [seconds, *before, *itertools.chain(*listed)]
+            file = self.scratch / "cases"
+            file.write_text("".join(" ".join(line) + "\n" for line in listed))
+            return [file, seconds, *before]
+
         def play(cases: Sequence[Any], seconds: float) -> list[Line]:
-            words = (arguments or usual_arguments)(cases, seconds)
             return programs.run(
                 None if processes == 0 else mpi or self.mpi,
                 self.nprocs if processes is None else processes,
-                [*command, *words],
+                [*command, *map(str, (arguments or usual)(cases, seconds))],
                 patience * seconds * len(cases),
                 environment,
             )
@@ -226,8 +243,7 @@ class Run:
         """
 
         def arguments(cases: Sequence[Any], seconds: float) -> list[str]:
-            words = [[seconds, *before, case.name, *case.words] for case in cases]
-            return [json.dumps(words)]
+            return [json.dumps([[seconds, *before, *named(case)] for case in cases])]
 
         program = (sys.executable, "-m", "datamover.bench.contest")
         function = (measure.__module__, measure.__name__)
@@ -267,11 +283,6 @@ class Run:
         shown = list(dict.fromkeys(judged) if b.shown is None else b.shown)
         page = {"contenders": shown, "references": b.references}
         return {**document, "page": page, **b.figures(self)}
-
-
-def usual_arguments(cases: Sequence[Case], seconds: float) -> list[str]:
-    """Return the arguments that most programs take: the seconds, and each case."""
-    return [str(seconds), *(word for case in cases for word in case.arguments())]
 
 
 def choose(

@@ -12,30 +12,23 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from datamover import launch
 from datamover.bench import chart, compare, options, report, results_page
 from datamover.bench.benchmark import Benchmark, measure
-from datamover.command_options import Commands, examples, give
+from datamover.command_options import App, give, option
 from datamover.errors import Error, InvalidArgument
 from datamover.picture import check_drawable
 from datamover.time_words import as_time
 
-app = typer.Typer(
-    help="Compare the speed with other libraries and MPI, in one run.",
-    cls=Commands,
-    epilog=examples(
-        "datamover bench redistribute -n 2",
-        "datamover bench halo -n 2 --json new.json --compare old.json",
-        "datamover bench all --json results",
-    ),
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = App(
+    "Compare the speed with other libraries and MPI, in one run.",
+    "datamover bench redistribute -n 2",
+    "datamover bench halo -n 2 --json new.json --compare old.json",
+    "datamover bench all --json results",
 )
 
 #: Width of tables that are written to a file or a pipe.
@@ -150,20 +143,12 @@ for _benchmark in BENCHMARKS:
 
 @app.command("all")
 def bench(
-    directory: Annotated[
-        Path,
-        typer.Option(
-            "--json", metavar="DIR", file_okay=False, help="Directory for the figures and the page."
-        ),
-    ],
+    directory: option(
+        Path, "Directory for the figures and the page.", "--json", metavar="DIR", file_okay=False
+    ),
     nprocs: options.Processes = 2,
-    full: Annotated[
-        bool, typer.Option("--full", metavar="", help="Full sizes and times: takes hours.")
-    ] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help=f"Only these, may be repeated: {NAMES}."),
-    ] = None,
+    full: option(bool, "Full sizes and times: takes hours.", "--full") = False,
+    only: option(list[str] | None, f"Only these, may be repeated: {NAMES}.", metavar="NAME") = None,
 ) -> None:
     """Run all benchmarks, in at most 30 minutes, and write a page of results.
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -232,14 +231,12 @@ def measure_frames(comm, enough_seconds: float, case: str) -> None:
         for name, run in contenders.items():
             samples[name].append(run())
         enough = comm.bcast(time.perf_counter() - begin > enough_seconds)
-    facts = {"case": case, "processes": comm.size}
-    facts["bytes"] = positions.shape[1] * ATOM.itemsize
-    for name, turns in samples.items() if comm.rank == 0 else ():
-        turns = turns[1:] or turns
-        first, later = [t[0] for t in turns], [s for t in turns for s in t[1:]]
-        for phase, found in (("first frame", first), ("later frames", later)):
-            row = {**facts, "phase": phase, "contender": name, "samples": found}
-            print(json.dumps(row), flush=True)
+    nbytes = positions.shape[1] * ATOM.itemsize
+    for phase, part in (("first frame", slice(1)), ("later frames", slice(1, None))):
+        contest = Contest(comm, enough_seconds, case=case, phase=phase, bytes=nbytes)
+        for name, turns in samples.items():
+            contest.samples[name] = [s for turn in turns[1:] or turns for s in turn[part]]
+            contest.print(name)
 
 
 BENCHMARK = Benchmark(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -53,12 +53,9 @@ def parse(name: str) -> Case:
     return Case(name, (found[1] or found[2] or found[5], int(found[3] or 0), shape))
 
 
-def _petsc_arguments(cases: Sequence[Case], seconds: float) -> list[str]:
-    words = [str(seconds)]
-    for case in cases:
-        _, depth, shape = case.words
-        words += [case.name, str(depth), str(shape[0]), str(shape[-1])]
-    return words
+def _petsc_words(case: Case) -> tuple[Any, ...]:
+    _, depth, shape = case.words
+    return case.name, depth, shape[0], shape[-1]
 
 
 def players(run: Run) -> Iterator[Player]:
@@ -72,7 +69,7 @@ def players(run: Run) -> Iterator[Player]:
         ("petsc_scatter.cpp",),
         "petsc-dev, pkg-config and openmpi-bin",
         modules=("PETSc", "petsc"),
-        arguments=_petsc_arguments,
+        words=_petsc_words,
         plays=lambda case: case.words[0] in SCATTERED,
     )
 
@@ -89,16 +86,6 @@ def flat_indices(region: dm.Region, shape: list[int]) -> np.ndarray:
     """
     ranges = np.ix_(*map(np.arange, region.lo, region.hi))
     return np.ravel_multi_index(ranges, shape).astype(np.float64)
-
-
-def _add(contest: Contest, name: str, work: Callable[[], np.ndarray], wanted: np.ndarray) -> None:
-    """Add a contender that returns its part of the result."""
-    last: dict[str, np.ndarray] = {}
-    contest.add(
-        name,
-        lambda: last.update(part=work()),
-        lambda: np.array_equal(last["part"], wanted),
-    )
 
 
 def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: list[int]) -> None:
@@ -135,14 +122,14 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
     else:
         y = part = np.empty_like(wanted)
         mover = dm.Mover(dm.redistribute(rows, result), x, y, comm=comm)
-    contest.add("datamover", mover, lambda: np.array_equal(part, wanted))
+    contest.add_copy("datamover", mover, wanted, part)
 
     def new() -> np.ndarray:
         made = np.empty_like(wanted)
         dm.Mover(dm.redistribute(rows, result), x, made, comm=comm)()
         return made
 
-    _add(contest, "datamover:new", new, wanted)
+    contest.add_copy("datamover:new", new, wanted)
     if importlib.util.find_spec("pylops_mpi"):
         from pylops_mpi import DistributedArray
 
@@ -154,7 +141,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
                 return pylops.add_ghost_cells(depth, depth)
             return pylops.redistribute(axis=1).local_array
 
-        _add(contest, "pylops-mpi", theirs, wanted)
+        contest.add_copy("pylops-mpi", theirs, wanted)
     if importlib.util.find_spec("heat"):
         import heat
         from heat.core.communication import MPICommunication
@@ -167,7 +154,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
                 return split.array_with_halos.numpy()
             return heat.resplit(split, 1).larray.numpy()
 
-        _add(contest, "heat", by_heat, wanted)
+        contest.add_copy("heat", by_heat, wanted)
     if not depth and importlib.util.find_spec("mpi4py_fft"):
         from mpi4py_fft import DistArray
         from mpi4py_fft.pencil import Subcomm
@@ -175,7 +162,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
         grid = [comm.size] + [1] * (len(shape) - 1)
         pencils = DistArray(shape, Subcomm(comm, grid), alignment=1)
         pencils[...] = x
-        _add(contest, "mpi4py-fft", lambda: pencils.redistribute(0), wanted)
+        contest.add_copy("mpi4py-fft", lambda: pencils.redistribute(0), wanted)
     contest.run()
     contest.print_all()
 
@@ -232,7 +219,7 @@ def _measure_scattered(comm: Any, seconds: float, case: str, depth: int, shape: 
             for _ in range(calls):
                 mover()
 
-        contest.add(name, work, lambda: np.array_equal(received, wanted))
+        contest.add_copy(name, work, wanted, received)
 
     received = np.empty_like(wanted)
     add("datamover", values, received, received)

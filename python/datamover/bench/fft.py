@@ -47,12 +47,9 @@ def parse(name: str) -> Case:
     return Case(name, (found[1], found[2], shape))
 
 
-def _fftw_arguments(cases: Sequence[Case], seconds: float) -> list[str]:
-    words = [str(seconds)]
-    for case in cases:
-        kind, _, shape = case.words
-        words += [case.name, str(int(kind == "r2c")), *map(str, shape)]
-    return words
+def _fftw_words(case: Case) -> tuple[Any, ...]:
+    kind, _, shape = case.words
+    return case.name, int(kind == "r2c"), *shape
 
 
 def players(run: Run) -> Iterator[Player]:
@@ -66,7 +63,7 @@ def players(run: Run) -> Iterator[Player]:
         ("fftw_mpi.cpp",),
         "libfftw3-mpi-dev, libfftw3-dev and libopenmpi-dev",
         libraries=("fftw3_mpi", "fftw3"),
-        arguments=_fftw_arguments,
+        words=_fftw_words,
         plays=lambda case: case.words[1] == "slabs",
     )
 
@@ -191,27 +188,17 @@ def _measure_exchange(contest: Contest, comm: Any, shape: list[int]) -> None:
     source, result = dm.Array(before, "c16", comm=comm), dm.Array(after, "c16", comm=comm)
     source.interior()[...] = x
     y = np.full_like(wanted, -1)
-    contest.add(
-        "datamover",
-        dm.Mover(dm.redistribute(before, after), source, result, comm=comm),
-        lambda: np.array_equal(result.interior(), wanted),
-    )
-    contest.add(
-        "datamover:user",
-        dm.Mover(dm.redistribute(before, after), x, y, comm=comm),
-        lambda: np.array_equal(y, wanted),
-    )
+    plan = dm.redistribute(before, after)
+    ours = dm.Mover(plan, source, result, comm=comm)
+    contest.add_copy("datamover", ours, wanted, result.interior())
+    contest.add_copy("datamover:user", dm.Mover(plan, x, y, comm=comm), wanted, y)
     if importlib.util.find_spec("mpi4py_fft"):
         from mpi4py_fft.pencil import Pencil, Subcomm
 
         pencils = Pencil(Subcomm(comm, [comm.size, 1, 1]), shape, axis=1)
         transfer = pencils.pencil(0).transfer(pencils, np.dtype("c16"))
         y_0 = np.empty(pencils.subshape, "c16")
-        contest.add(
-            "mpi4py-fft",
-            lambda: transfer.forward(x, y_0),
-            lambda: np.array_equal(y_0, wanted),
-        )
+        contest.add_copy("mpi4py-fft", lambda: transfer.forward(x, y_0), wanted, y_0)
     contest.run()
     contest.print_all()
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from datamover.bench import programs
-from datamover.bench.benchmark import Benchmark, Case, Player, Run, usual_arguments
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
 
 #: Points along a block, and the blocks of a process along each dimension.
 CASES = (
@@ -27,12 +27,7 @@ def players(run: Run) -> Iterator[Player]:
     """Give the one program: all contenders are written in C++, C and Fortran."""
     # Pretend nodes of half of the processes: messages between, shared memory within.
     node_size = max(1, run.nprocs // 2) if run.nprocs > 1 else 0
-
-    def arguments(cases: Sequence[Case], seconds: float) -> list[str]:
-        first, *words = usual_arguments(cases, seconds)
-        return [first, str(node_size), *words]
-
-    yield run.player(programs.program("latency"), arguments=arguments)
+    yield run.player(programs.program("latency"), before=(node_size,))
 
 
 BENCHMARK = Benchmark(

@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -45,14 +45,10 @@ def _drawable(file: Path | None) -> Path | None:
     return _writable(file)
 
 
-Processes = Annotated[
-    int,
-    typer.Option("-n", "--nprocs", min=1, callback=_startable, help="Number of processes."),
-]
-JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", callback=_writable, help="Write all results as JSON."),
-]
+Processes = option(int, "Number of processes.", "-n", "--nprocs", min=1, callback=_startable)
+JsonFile = option(
+    Path | None, "Write all results as JSON.", "--json", metavar="FILE", callback=_writable
+)
 
 
 def _count(help: str, *names: str, least: int = 1) -> Any:
@@ -91,12 +87,8 @@ OPTIONS: dict[str, Any] = {
     "launcher": option(str | None, _LAUNCHER, metavar="COMMAND"),
     "add": _list(Path, "JSON of runs with other -n, for the picture.", metavar="FILE"),
     "also": _list(str, "One more transport to time, such as p2p:64K.", metavar="TRANSPORT"),
-    "user_arrays": option(
-        bool, "Use private arrays instead of the library's.", "--user-arrays", metavar=""
-    ),
-    "keep": option(
-        bool, "Store the rates; encodings and transports are then chosen by them.", metavar=""
-    ),
+    "user_arrays": option(bool, "Use private arrays instead of the library's.", "--user-arrays"),
+    "keep": option(bool, "Store the rates; encodings and transports are then chosen by them."),
     "megabytes": _count("Size of the array."),
     "gigabytes": option(float, "Size of the array.", min=0),
     "max_bytes": _count("Memory limit, for contenders with one."),
@@ -108,7 +100,7 @@ OPTIONS: dict[str, Any] = {
     "python": option(
         str, "Interpreter that has the other contenders installed.", show_default="this one"
     ),
-    "rechunker": option(bool, "Install and measure rechunker too.", "--rechunker", metavar=""),
+    "rechunker": option(bool, "Install and measure rechunker too.", "--rechunker"),
 }
 
 

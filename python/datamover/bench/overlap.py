@@ -63,12 +63,7 @@ BENCHMARK = Benchmark(
     options={"nprocs": 1, "seconds": 3.0, "launcher": None},
     cases=lambda run: map(matrix, ("2048", "4096")),
     parse=matrix,
-    players=lambda run: [
-        run.player(
-            programs.program("overlap"),
-            arguments=lambda cases, seconds: [str(seconds), *(case.name for case in cases)],
-        )
-    ],
+    players=lambda run: [run.player(programs.program("overlap"))],
     references=("in_turn",),
     judged=OVERLAPPED,
     figures=lambda run: {"hidden": hidden_in_cases(run.results.rows())},

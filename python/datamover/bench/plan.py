@@ -18,7 +18,7 @@ BENCHMARK = Benchmark(
     players=lambda run: [
         run.player(
             programs.program("plan"),
-            arguments=lambda cases, seconds: [str(seconds)],
+            words=lambda case: (),
             processes=0,
             patience=CASES_OF_PROGRAM,
         )

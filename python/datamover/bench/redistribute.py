@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,20 +18,14 @@ from datamover.bench.contest import Contest
 
 def players(run: Run) -> Iterator[Player]:
     """Give the program of ours, ScaLAPACK's and that of mpi4py-fft."""
-
-    def arguments(cases: Sequence[Redistribution], seconds: float) -> list[str]:
-        file = run.scratch / "cases"
-        file.write_text("".join(" ".join(map(str, (c.name, *c.words))) + "\n" for c in cases))
-        return [str(file), str(seconds)]
-
-    yield run.player(programs.program("redistribute"), arguments=arguments)
+    yield run.player(programs.program("redistribute"), in_file=True)
     yield from debian.player(
         run,
         "pdgemr2d",
         ("scalapack_pdgemr2d.cpp", "redistribute_case.cpp"),
         "libscalapack-openmpi-dev and openmpi-bin",
         libraries=("scalapack-openmpi",),
-        arguments=arguments,
+        in_file=True,
         plays=lambda case: case.order == "F",
     )
     if run.has("mpi4py-fft"):
@@ -215,10 +209,8 @@ def measure_pencils(comm: Any, seconds: float, case: str, *words: Any) -> None:
     )
     destination = np.full(after.subshape, -1.0)
     contest = Contest(comm, seconds, case=case, phase="move", bytes=8 * prod(shape))
-    contest.add(
-        "mpi4py-fft",
-        lambda: transfer.forward(source, destination),
-        lambda: np.array_equal(destination, wanted),
+    contest.add_copy(
+        "mpi4py-fft", lambda: transfer.forward(source, destination), wanted, destination
     )
     contest.run()
     contest.print_all()

@@ -146,29 +146,34 @@ CONTENDERS: dict[str, Callable[[Program], Ways]] = {
 
 
 def run(comm: Any, contender: str, phase: str, said: dict[str, Any]) -> dict[str, Any]:
-    """Run one phase of one contender, and return its seconds, or why it cannot take part."""
+    """Run one phase of one contender, and return its row, or why it is left out."""
     from file_contenders import have_memory_at_hand
     from mpi4py import MPI
 
+    left_out = {"left_out": contender, "case": said["case"]}
     if comm.size != said["processes"]:
-        return {"reason": f"mpiexec does not start its mpi4py's MPI: {comm.size} processes"}
+        reason = f"mpiexec does not start its mpi4py's MPI: {comm.size} processes"
+        return left_out | {"reason": reason}
     program = Program(comm, said)
     try:
         arrays, save, load = CONTENDERS[contender](program)
     except ImportError as e:
-        return {"reason": str(e)}
+        return left_out | {"reason": str(e)}
     expected = program.expected()
     for array in arrays:  # whoever fills an array first waits for its pages
         array[...] = expected if phase == "save" else 0
+    nbytes = len(program.names) * math.prod(program.shape) * 8
     if comm.rank == 0:
-        nbytes = len(program.names) * math.prod(program.shape) * 8
         have_memory_at_hand(program.path + ".memory", nbytes)
     comm.Barrier()
     begin = time.perf_counter()
     save() if phase == "save" else load()
     seconds = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
     right = all(np.array_equal(array, expected) for array in arrays)
-    return {"seconds": seconds, "right": comm.allreduce(right, MPI.LAND)}
+    if not comm.allreduce(right, MPI.LAND):
+        return left_out | {"reason": "wrong data"}
+    row = {"case": said["case"], "phase": phase, "contender": contender, "bytes": nbytes}
+    return row | {"processes": comm.size, "samples": [seconds]}
 
 
 def main() -> None:

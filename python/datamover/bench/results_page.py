@@ -23,6 +23,9 @@ A speed-up is the time of the alternative divided by the time of datamover: abov
 faster. All contenders of a case take turns in one run. Medians are over all cases and phases but
 first calls."""
 
+#: Header of the tables of pairs.
+HEADER = ("Benchmark", "Case", "Phase", "Contender", "Time", "Compared with", "Its time", "Ratio")
+
 Documents = Mapping[str, dict[str, Any]]
 
 
@@ -102,16 +105,6 @@ def page(documents: Documents, setting: Mapping[str, str], chart: str) -> str:
     first = [cells_of(p) for p in pairs if p.phase == FIRST]
     again = sorted((p for p in pairs if p.phase != FIRST), key=lambda p: p.ratio)
     worst = [cells_of(p) for p in again[:WORST_ROWS]]
-    header = (
-        "Benchmark",
-        "Case",
-        "Phase",
-        "Contender",
-        "Time",
-        "Compared with",
-        "Its time",
-        "Ratio",
-    )
     notes = [f"- `{name}` failed: {d['failed']}" for name, d in documents.items() if "failed" in d]
     for name, document in measured.items():
         notes += [f"- `{name}`, {line}" for line in report.left_out(document["left_out"])]
@@ -126,9 +119,9 @@ def page(documents: Documents, setting: Mapping[str, str], chart: str) -> str:
             medians,
         ),
         "## Worst rows",
-        markdown_table(header, worst),
+        markdown_table(HEADER, worst),
         "## First calls",
-        markdown_table(header, first),
+        markdown_table(HEADER, first),
         *(["## Left out", "\n".join(notes)] if notes else []),
     ]
     return "\n\n".join(parts) + "\n"

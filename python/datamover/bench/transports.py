@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -33,17 +33,16 @@ def players(run: Run) -> Iterator[Player]:
     """Give the one program."""
     if run.nprocs < 2:
         raise InvalidArgument("at least 2 processes are needed: within one nothing is carried")
-
-    def arguments(cases: Sequence[Case], seconds: float) -> list[str]:
-        file = run.scratch / "cases"
-        file.write_text("".join(" ".join(map(str, case.words)) + "\n" for case in cases))
-        return [str(file), str(seconds), _owner(run), *(run.also or ())]
-
     environment = {"DATAMOVER_TUNING_FILE": ""}  # without earlier results
     if run.node_size:
         environment["DATAMOVER_NODE_SIZE"] = str(run.node_size)
-    program = programs.program("transports")
-    yield run.player(program, arguments=arguments, environment=environment)
+    yield run.player(
+        programs.program("transports"),
+        words=lambda case: case.words,
+        before=(_owner(run), *(run.also or ())),
+        in_file=True,
+        environment=environment,
+    )
 
 
 def _owner(run: Run) -> str:
@@ -183,19 +182,8 @@ def table(document: dict[str, Any], console: Console) -> Iterator[RenderableType
 FLOAT_BYTES, DOUBLE_BYTES, COMPLEX_BYTES = 4, 8, 16
 
 
-@dataclass(frozen=True)
-class Box:
-    """A section of an array: from index `begin` on, `extent` elements."""
-
-    elem_bytes: int
-    shape: Extents
-    begin: Extents
-    extent: Extents
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of payload."""
-        return self.elem_bytes * prod(self.extent)
+#: A section of an array: bytes of an element, shape, first index, and extents.
+Box = tuple[int, Extents, Extents, Extents]
 
 
 @dataclass(frozen=True)
@@ -208,9 +196,10 @@ class Message(Case):
 def boxes(name: str, *sections: Box) -> Message:
     """Return a ping-pong of sections, all in one message."""
     words: list[Any] = ["boxes", name, len(sections)]
-    for box in sections:
-        words += [box.elem_bytes, len(box.shape), *box.shape, *box.begin, *box.extent]
-    return Message(name, tuple(words), sum(box.bytes for box in sections))
+    for elem_bytes, shape, begin, extent in sections:
+        words += [elem_bytes, len(shape), *shape, *begin, *extent]
+    nbytes = sum(elem_bytes * prod(extent) for elem_bytes, *_, extent in sections)
+    return Message(name, tuple(words), nbytes)
 
 
 def lists(name: str, *arrays: tuple[int, int, int], behind: bool = False) -> Message:
@@ -269,16 +258,17 @@ def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Rang
     i, j = length(memory_i), length(memory_j)
     at_i, at_j = sent_i[0] - memory_i[0], sent_j[0] - memory_j[0]
     many_i, many_j = length(sent_i), length(sent_j)
-    flat = Box(FLOAT_BYTES, (j, i), (at_j, at_i), (many_j, many_i))
-    levels = Box(FLOAT_BYTES, (j, WRF_LEVELS, i), (at_j, 0, at_i), (many_j, WRF_LEVELS, many_i))
-    second = Box(FLOAT_BYTES, (2, *levels.shape), (1, *levels.begin), (1, *levels.extent))
+    flat = (FLOAT_BYTES, (j, i), (at_j, at_i), (many_j, many_i))
+    shape, begin, extent = (j, WRF_LEVELS, i), (at_j, 0, at_i), (many_j, WRF_LEVELS, many_i)
+    levels = (FLOAT_BYTES, shape, begin, extent)
+    second = (FLOAT_BYTES, (2, *shape), (1, *begin), (1, *extent))
     return boxes(name, *[flat] * 4, *[levels] * 3, *[second] * 2)
 
 
 def milc(l2: int, l3: int, l4: int, l5: int) -> Message:
     """Return the blocks of su3_zdown."""
     run = 3 * l2 * l3
-    box = Box(FLOAT_BYTES, (2 * l5, l4, run), (0, 0, 0), (2 * l5, 1, run))
+    box = (FLOAT_BYTES, (2 * l5, l4, run), (0, 0, 0), (2 * l5, 1, run))
     return boxes(f"milc-{l2}-{l3}-{l4}-{l5}", box)
 
 
@@ -286,13 +276,13 @@ def nas_lu(direction: str, n: int) -> Message:
     """Return a row or a column of 5 numbers per point."""
     shape = (n + 2, n + 2, 5)
     begin, extent = {"x": ((1, 1, 0), (1, n, 5)), "y": ((1, 1, 0), (n, 1, 5))}[direction]
-    return boxes(f"nas-lu-{direction}-{n}", Box(DOUBLE_BYTES, shape, begin, extent))
+    return boxes(f"nas-lu-{direction}-{n}", (DOUBLE_BYTES, shape, begin, extent))
 
 
 def nas_mg(direction: str, n1: int, n2: int, n3: int) -> Message:
     """Return a face of a block with ghosts."""
     extent = {"x": (n3 - 2, n2 - 2, 1), "y": (n3 - 2, 1, n1 - 2), "z": (1, n2 - 2, n1 - 2)}
-    box = Box(DOUBLE_BYTES, (n3, n2, n1), (1, 1, 1), extent[direction])
+    box = (DOUBLE_BYTES, (n3, n2, n1), (1, 1, 1), extent[direction])
     return boxes(f"nas-mg-{direction}-{n1}", box)
 
 
@@ -317,7 +307,7 @@ def specfem_cm(first: Range, second: Range) -> Message:
 
 def specfem_mt(n: int) -> Message:
     """Return one of two vectors per point."""
-    box = Box(FLOAT_BYTES, (n, 2, 3), (0, 0, 0), (n, 1, 3))
+    box = (FLOAT_BYTES, (n, 2, 3), (0, 0, 0), (n, 1, 3))
     return boxes(f"specfem-mt-{n}", box)
 
 

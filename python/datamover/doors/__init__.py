@@ -56,10 +56,7 @@ def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
     """Take part in the call of the others, if it is collective, and raise an error."""
     x, comm = (*given, said.get("x"))[0], said.get("comm")
     if comm is None:
-        try:
-            comm = _communicator(x, bool(said.get("ghosts")))
-        except Error:
-            comm = None
+        comm = _known_communicator(x, bool(said.get("ghosts")))
     if comm is None:
         raise error
     agreeing((comm,), {}, error)
@@ -70,11 +67,8 @@ def _refuse_comm(
 ) -> NoReturn:
     """Take part in the call of the others by the communicator of the array, if it has one."""
     (x,) = given
-    try:
-        own = _communicator(x, ghosts=True)  # with ghosts, each array of PETSc gives its own
-    except Error:
-        own = None
-    agreeing((own, x), {}, error)
+    # With ghosts, each array of PETSc gives its own.
+    agreeing((_known_communicator(x, ghosts=True), x), {}, error)
 
 
 @comm_by_place(1)
@@ -223,6 +217,14 @@ def _communicator(x: Any, ghosts: bool) -> Any:
         return None if _own_layout(x) is not None else _required(x).comm_of(x, ghosts)
 
     return _asked(x, read)
+
+
+def _known_communicator(x: Any, ghosts: bool) -> Any:
+    """Find it as `_communicator`; None too if the array cannot be read."""
+    try:
+        return _communicator(x, ghosts)
+    except Error:
+        return None
 
 
 def _required(x: Any) -> ModuleType:

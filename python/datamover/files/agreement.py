@@ -22,8 +22,8 @@ from datamover.collective_calls import leaving, refused_by
 from datamover.errors import Error, IoFailed, NoMemory, PeerFailed, Timeout, class_of
 from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
+from datamover.lifeline import uninterrupted
 from datamover.mpi import comm_address, core, gathered, set_told, take_part_with, told
-from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -34,11 +34,11 @@ from datamover.files.file_array import FileArray
 from datamover.files.staged_moves import StagedMove, StagedMoves
 from datamover.files.state_items import agree_on
 from datamover.layouts import BlockCyclic, FloorPlan, IndexList, Region
+from datamover.lifeline import uninterrupted
 from datamover.mover_pairs import MoverPairs
 from datamover.movers import Mover, MoverOptions
 from datamover.mpi import collectively, comm_address, core
 from datamover.plans import MotionPlan, redistribute
-from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -138,7 +138,7 @@ class LocalPlace:
 
     def give_back(self) -> None:
         """Remove the old output, or a new one that is not complete."""
-        with lifeline.uninterrupted():
+        with lifeline.all_deferred():
             lock, self._lock = self._lock, None
             if self._removes and not self._is_placed:
                 zarr_array.settle()

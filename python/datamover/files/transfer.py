@@ -207,7 +207,7 @@ def move_between(
             if is_first:
                 place.finish()
     finally:
-        with lifeline.uninterrupted():
+        with lifeline.all_deferred():
             for job in jobs.values():
                 job.close()
             place.give_back()

@@ -35,7 +35,9 @@ _WAITING: set[Any] = set()
 def zarr_python() -> Any:
     """Return the package zarr. Raises Unsupported if it is missing."""
     try:
-        with lifeline.uninterrupted():  # half a package could not be imported again
+        is_loaded = "zarr" in sys.modules
+        # Half a package could not be imported again.
+        with contextlib.nullcontext() if is_loaded else lifeline.all_deferred():
             import zarr
     except ImportError as e:
         raise Unsupported("Zarr needs zarr-python 3 (pip install 'datamover[files]')") from e

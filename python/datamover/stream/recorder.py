@@ -24,9 +24,8 @@ from datamover.files.growing_array import create
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_array import zarr_python
 from datamover.layouts import Layout
-from datamover.lifeline import ENDING
+from datamover.lifeline import ENDING, uninterrupted
 from datamover.stream.consumer import Consumer, connect
-from datamover.uninterrupted import uninterrupted
 
 #: Timeout for a requested array to be sent, counted from the start, if none is given.
 PATIENCE_SECONDS = 10.0
