@@ -24,6 +24,7 @@
 #include "class_members.hpp"
 #include "docstrings.hpp"
 #include "errors.hpp"
+#include "geometry/interruption.hpp"
 #include "numpy_arrays.hpp"
 #include "stream/receiver/consumer.hpp"
 #include "stream/sender/outbox.hpp"
@@ -107,6 +108,9 @@ std::uint32_t crc32c(nb::handle data) {
                            static_cast<std::size_t>(view.buffer.len)});
 }
 
+/// An exception of a signal handler in Python.
+class InterruptedByPython : public nb::python_error, public Interruption {};
+
 /// A process alone, which Python may interrupt: its first thread, which hears of signals. Others do
 /// not ask for the interpreter's lock, for which they could not wait when Python ends.
 class AloneInPython : public stream::Together {
@@ -114,7 +118,7 @@ public:
     void check_interrupted() override {
         if (::gettid() != ::getpid()) return;
         const nb::gil_scoped_acquire acquired;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (PyErr_CheckSignals() != 0) throw InterruptedByPython();
     }
 };
 

@@ -8,6 +8,8 @@
 #include <functional>
 #include <optional>
 
+#include "geometry/interruption.hpp"
+
 namespace datamover::mpi {
 
 class ProcessGroup;
@@ -46,7 +48,7 @@ void set_other_work(OtherWork work) noexcept;
 bool push_other_work();
 
 /// A wait was ended by the interrupt check; what was waited for is still under way.
-class Interrupted : public std::exception {
+class Interrupted : public std::exception, public Interruption {
 public:
     const char* what() const noexcept override { return "the wait was interrupted"; }
 };

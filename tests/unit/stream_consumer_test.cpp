@@ -25,7 +25,7 @@ namespace {
 
 constexpr double limit_seconds = 60;
 
-class Interrupted : public std::exception {};
+class Interrupted : public std::exception, public Interruption {};
 
 /// A process alone, interrupted where it waits.
 class Alone : public Together {

@@ -289,6 +289,7 @@ protected:
         socklen_t bytes = sizeof address_;
         ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &bytes);
         audience_ = std::make_shared<Audience>(Flow(), 1, Frame{.type = Type::welcome}, places_);
+        entered_ = places_->enter("", audience_.get(), [] {});
         outbox_ = std::make_shared<Outbox>(1);
         std::vector<Descriptor> listeners;
         listeners.emplace_back(listener_);
@@ -361,6 +362,7 @@ protected:
     sockaddr_in address_{};
     const std::shared_ptr<Places> places_ = std::make_shared<Places>(StreamManagerOptions());
     std::shared_ptr<Audience> audience_;
+    std::shared_ptr<void> entered_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -51,7 +52,9 @@ TEST(StreamPlaces, AreGivenInTheOrderOfAsking) {
         Places places(with(static_cast<std::int64_t>(active)));
         std::vector<Holder> holders(count);
         std::map<Holder*, std::int64_t> turns;
-        for (std::size_t n = 0; n < count; ++n) places.enter(holders[n], std::to_string(n));
+        std::vector<std::shared_ptr<void>> entered;
+        for (std::size_t n = 0; n < count; ++n)
+            entered.push_back(places.enter(std::to_string(n), &holders[n], [] {}));
         std::vector<Holder*> asking;
         std::int64_t given = 0, ended = 0;
         for (int event = 0; event < 500; ++event) {
@@ -87,8 +90,8 @@ TEST(StreamPlaces, AreGivenInTheOrderOfAsking) {
 TEST(StreamPlaces, AreKeptForAStep) {
     Places places(with(1));
     Holder one, other;
-    places.enter(one, "one");
-    places.enter(other, "other");
+    const auto first = places.enter("one", &one, [] {});
+    auto second = places.enter("other", &other, [] {});
     EXPECT_TRUE(places.take(one, true));
     one.taken = false;
     EXPECT_TRUE(places.take(one, true)) << "no other one waits";
@@ -98,7 +101,7 @@ TEST(StreamPlaces, AreKeptForAStep) {
     one.taken = true;
     EXPECT_TRUE(places.take(other, true));
     EXPECT_EQ(places.take_ended(), (std::vector<Turn>{{"one", 0}}));
-    places.leave(other);
+    second.reset();
     EXPECT_TRUE(places.take(one, true));
     EXPECT_EQ(places.active(), 1);
 }
@@ -106,8 +109,8 @@ TEST(StreamPlaces, AreKeptForAStep) {
 TEST(StreamPlaces, AreNotWaitedForByWhoWouldHaveToGiveThemUp) {
     Places places(with(1));
     Holder one, other;
-    places.enter(one, "one");
-    places.enter(other, "other");
+    const auto first = places.enter("one", &one, [] {});
+    const auto second = places.enter("other", &other, [] {});
     EXPECT_TRUE(places.take(one, true));
     one.taken = false;
     one.within_step = true;
@@ -115,24 +118,24 @@ TEST(StreamPlaces, AreNotWaitedForByWhoWouldHaveToGiveThemUp) {
     std::thread([&] { EXPECT_FALSE(places.take(other, true)); }).join();
     one.within_step = false;
     EXPECT_FALSE(places.take(other, true)) << "its consumer may take it";
-    places.stop_waiting(other);
+    places.stop_waiting(&other);
     EXPECT_TRUE(places.take(one, true));
 }
 
 TEST(StreamPlaces, MemoryIsFreedOnceItsTurnHasEnded) {
-    const auto places = std::make_shared<Places>(with(1));
+    Places places(with(1));
     int freed = 0;
     {
-        const Places::Listed listed(places, "one", [&freed] { ++freed; });
-        EXPECT_THROW(Places::Listed(places, "one", [] {}), Error);
-        places->begin_turn({"one", 4});
-        places->end_turn({"one", 3});  // told late
+        const auto entered = places.enter("one", nullptr, [&freed] { ++freed; });
+        EXPECT_THROW(places.enter("one", nullptr, [] {}), Error);
+        places.begin_turn({"one", 4});
+        places.end_turn({"one", 3});  // told late
         EXPECT_EQ(freed, 0);
-        places->end_turn({"one", 4});
-        places->end_turn({"another", 4});
+        places.end_turn({"one", 4});
+        places.end_turn({"another", 4});
         EXPECT_EQ(freed, 1);
     }
-    const Places::Listed again(places, "one", [] {});
+    const auto again = places.enter("one", nullptr, [] {});
 }
 
 TEST(StreamPlaces, WhoStallsIsEnded) {
@@ -140,8 +143,8 @@ TEST(StreamPlaces, WhoStallsIsEnded) {
     options.stall_seconds = 1.0;
     Places places(options);
     Holder one, other;
-    places.enter(one, "one");
-    places.enter(other, "other");
+    const auto first = places.enter("one", &one, [] {});
+    const auto second = places.enter("other", &other, [] {});
     EXPECT_TRUE(places.take(one, true));
     one.taken = false;
     EXPECT_FALSE(places.take(other, true));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -22,12 +23,13 @@
 #include "stream/sender/producer.hpp"
 #include "stream/wire/endpoints.hpp"
 #include "stream/wire/together.hpp"
+#include "stream/wire/token.hpp"
 #include "stream_stranger.hpp"
 
 namespace datamover::stream {
 namespace {
 
-class InterruptedSend : public std::exception {};
+class InterruptedSend : public std::exception, public Interruption {};
 
 /// A process alone, interrupted in one of the calls in which it would hear of others, or beside
 /// another that closes the stream in the call in which something is decided.
@@ -54,20 +56,23 @@ public:
         // The options of a stream are no call: they begin with the length of its token.
         if (mine.front() == 0 || mine.front() > static_cast<std::int64_t>(Call::wrong))
             return {mine};
-        const SaidCall here = calls_of({mine}).front();
+        SaidCall here;
+        Words words(mine, Words::Writer::same_end);
+        here.pass(words);
         if (here.call == Call::wrong && !others_hear_of_wrong_calls)
             throw Error(ErrorCode::timeout, "they have not come");
         const bool decides = here.call == Call::decide;
-        const bool counts = !decides || here.round == Round::done;
+        const bool counts = !decides || here.is_done;
         if (counts && interrupted_in == here.call) {
             interrupted_in.reset();
             throw InterruptedSend();
         }
         if (counts && decides && while_told) std::exchange(while_told, {})();
         SaidCall there = here;
-        if ((decides || here.call == Call::close) && other_is_wrong) {
+        if ((decides || here.call == Call::close) && std::exchange(other_is_wrong, false)) {
             there.call = Call::wrong;
             there.ends = ends_with_it;
+            there.error = Error(ErrorCode::wrong_type, "what another process sends");
         } else if (counts && decides && std::exchange(other_closes, false)) {
             there.call = Call::close;
         } else if (decides && std::exchange(other_uses_another_stream, false)) {
@@ -78,12 +83,9 @@ public:
         } else {
             return {mine};
         }
-        return {mine, there.numbers()};
-    }
-    void agree(const std::optional<Error>& mine) override {
-        if (mine) throw *mine;
-        if (std::exchange(other_is_wrong, false))
-            throw Error(ErrorCode::wrong_type, "what another process sends");
+        Words of_there;
+        there.pass(of_there);
+        return {mine, of_there.numbers()};
     }
 };
 
@@ -210,9 +212,12 @@ TEST(StreamProducerBesideAnother, HearsAtOnceWhereAnotherStreamMayWaitForItsPlac
     EXPECT_EQ(second.producer->counters().consumers, 1);
 }
 
-TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
+class StreamProducerAlone : public ::testing::TestWithParam<bool> {};
+
+TEST_P(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     const Sender sender(1);
-    const auto consumer = sender.consumer_of({"u"}, true);
+    const auto consumer = sender.consumer_of({"u"}, GetParam());
+    consumer->grant(1);
     sender.send("u", 0);
     const Stranger data(Address::of_text(sender.producer->address()).port);
     data.introduce(sender.producer->token(),
@@ -230,7 +235,55 @@ TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     EXPECT_TRUE(sender.producer->outbox().keys().empty());
 }
 
-TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
+INSTANTIATE_TEST_SUITE_P(WhoHearsByMessagesOrNot, StreamProducerAlone, ::testing::Bool());
+
+/// Opens on this process; another one cannot.
+class OtherCannotOpen : public Together {
+public:
+    std::function<void()> when_open;
+
+    void agree(const std::optional<Error>& mine) override {
+        Together::agree(mine);
+        if (++agreed_ < 2) return;
+        when_open();
+        throw Error(ErrorCode::io, "another process cannot open the stream");
+    }
+
+private:
+    int agreed_ = 0;
+};
+
+TEST(StreamProducerBesideAnother, ATokenGoesBeforeTheAddressIsFree) {
+    Address address{"127.0.0.1", 0};
+    address = listen_at(address, 0, false).address;  // one that is free
+    const std::string text = address.text();
+    for (int n = 0; n < 50; ++n) {
+        const auto other = std::make_shared<OtherCannotOpen>();
+        std::atomic<bool> looks{false};
+        std::string found = "nothing was looked for";
+        std::thread next;
+        other->when_open = [&] {
+            EXPECT_NE(stored_token(text), "");
+            next = std::thread([&] {
+                looks = true;
+                while (true) {
+                    try {
+                        const Listeners listeners = listen_at(address, 0, false);
+                        found = stored_token(text);
+                        return;
+                    } catch (const Error&) {  // it is not free yet
+                    }
+                }
+            });
+            while (!looks) std::this_thread::yield();
+        };
+        EXPECT_THROW(Producer(other, text, {}), Error);
+        next.join();
+        EXPECT_EQ(found, "") << "of a stream that was not opened";
+    }
+}
+
+TEST(StreamProducerWithManager, SaysWhetherItWaitsForStepsToBeTaken) {
     struct Case {
         std::int64_t queue_bytes;
         bool has_manager, waits;
@@ -412,10 +465,10 @@ TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
     EXPECT_THROW(sender.producer->audience()->taken_before(key, 0, 3), Error);
 }
 
-TEST(StreamProducerBesideAnother, EachCallIsAgreedOnInOneExchange) {
+TEST_P(StreamProducerAlone, AgreesOnEachCallInOneExchange) {
     const Sender sender(1);
-    const auto consumer = sender.consumer_of({"u"}, true);
-    consumer->grant(7);
+    const auto consumer = sender.consumer_of({"u"}, GetParam());
+    consumer->grant(63);
     for (std::int64_t step = 0; step < 200; ++step) {
         const int before = sender.alone->exchanges;
         sender.send("u", step);

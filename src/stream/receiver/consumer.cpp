@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <new>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "geometry/digest.hpp"
@@ -73,8 +72,6 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
             welcome_.senders[0].host = first.host;
             welcome_.senders[0].port = first.port;
         }
-        const bool goes_ahead = welcome_.goes_ahead && !options_.newest;
-        habits_ = {goes_ahead, welcome_.is_pressed, welcome_.tells_by_messages && goes_ahead};
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); });
@@ -92,11 +89,13 @@ Consumer::~Consumer() {
 /// raised when all are made. A second time it is raised at once, and ends the consumer.
 Dialing Consumer::dialing(bool goes_on) {
     const auto look = [this, goes_on] {
-        const auto interruption = interruption_of([this] { together_->look_around(); });
-        // What the first one holds may hold this consumer.
-        if (interruption && (!goes_on || std::exchange(interrupted_, nullptr)))
-            std::rethrow_exception(interruption);
-        if (interruption) interrupted_ = interruption;
+        try {
+            together_->look_around();
+        } catch (const Interruption&) {
+            // What the first one holds may hold this consumer.
+            if (!goes_on || std::exchange(interrupted_, nullptr)) throw;
+            interrupted_ = std::current_exception();
+        }
         if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
     };
     // Without a token, the first process looks for the one that the stream has stored.
@@ -235,7 +234,6 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         fail(why);
         throw why;
     }
-    habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
     begin_steps(std::move(wanted));
 }
 
@@ -248,24 +246,28 @@ void Consumer::subscribe_to_all() {
                              size());
     });
     is_subscribed_ = true;
-    habits_.tells_by_messages = false;
     begin_steps({});
 }
 
 /// Requests arrays, all if the list is empty, and waits until the stream has confirmed the requests
 /// and credits of all processes: each step that begins after that is for this consumer.
 void Consumer::begin_steps(std::vector<WantedArray> wanted) {
+    const bool goes_ahead = welcome_.goes_ahead && !options_.newest;
+    const bool hears_by_messages = welcome_.tells_by_messages && goes_ahead && !wanted.empty();
+    const StreamHabits habits{goes_ahead, welcome_.is_pressed,
+                              hears_by_messages && all_get_messages(wanted)};
     collectively(*together_, [&] {
         Lock lock = entered();
         try {
             raise_error();
             if (rank() == 0)
                 control_->say({.type = Frame::Type::subscribe,
-                               .tells_by_messages = habits_.tells_by_messages,
+                               .tells_by_messages = habits.tells_by_messages,
                                .wanted = wanted,
                                .newest = options_.newest});
-            steps_->want(std::move(wanted), options_.ahead, habits_);
-            start_thread();
+            steps_->want(std::move(wanted), options_.ahead, habits);
+            left_ = Clock::now();
+            turns_->thread = thread_without_signals("receives", [this] { run(); });
             if (rank() == 0 && !wait(lock, deadline_after(options_.timeout_seconds),
                                      [this] { return steps_->is_subscribed(); }))
                 throw make_error(ErrorCode::timeout,
@@ -368,16 +370,6 @@ StreamSourceCounters Consumer::counters() const {
             counters_.connections_local, dropped()};
 }
 
-void Consumer::start_thread() {
-    const SignalsBlocked blocked;
-    try {
-        left_ = Clock::now();
-        turns_->thread = std::thread([this] { run(); });
-    } catch (const std::system_error& error) {
-        throw make_error(ErrorCode::io, "cannot start the thread that receives: ", error.what());
-    }
-}
-
 const ArrivedStep* Consumer::next(std::optional<double> timeout_seconds) {
     require_own_process();
     Lock lock = entered();
@@ -445,8 +437,8 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
     else
         steps_->say_taken();
     steps_->add_to(waiting);
-    // The thread beside has left what takes connecting to the program: nothing else may come.
-    if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
+    // The thread beside has left connecting to the program: nothing else may come.
+    if (is_program && steps_->lacks_links()) time = std::chrono::milliseconds(0);
     const Clock::time_point awake_end = awake_end_;
     lock.unlock();
     const int found = is_program
@@ -486,10 +478,12 @@ void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
         }
     } catch (const std::bad_alloc&) {
         fail_here(Error(ErrorCode::no_memory, "out of memory while receiving a step"));
-    } catch (...) {
+    } catch (const Interruption&) {
         fail_here(
             Error(ErrorCode::peer_failed, "interrupted while connecting to the sending processes"));
         throw;
+    } catch (const std::exception& error) {
+        fail_here(Error(ErrorCode::peer_failed, error.what()));
     }
 }
 

@@ -117,7 +117,6 @@ private:
     void take_in(const std::vector<pollfd>& waiting, bool is_program);
     bool is_finished() const { return error_ || closed_ || steps_->is_over(); }
 
-    void start_thread();
     void run();
 
     const std::shared_ptr<Together> together_;
@@ -126,7 +125,6 @@ private:
     Deadline limit_;                    ///< of connecting
     std::optional<std::string> token_;  ///< known once the first process has connected
     Frame welcome_;                     ///< what the stream has said of itself
-    StreamHabits habits_;
     std::shared_ptr<Connection> connection_;
     std::unique_ptr<FrameLink> control_;
     ReceptionCounters counters_;

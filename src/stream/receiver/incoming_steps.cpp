@@ -60,8 +60,7 @@ void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
         const int events = (reads ? POLLIN : 0) | (link.has_unsent() ? POLLOUT : 0);
         if (events != 0) waiting.push_back({link.socket(), static_cast<short>(events), 0});
     };
-    // Frames that were not heard yet are enough.
-    add(control_, !has_ended_ && frames_.empty());
+    add(control_, !has_ended_);
     for (const auto& [producer, links] : links_)
         for (const auto& link : links)
             if (!link->has_ended()) add(*link, !link->is_paused());
@@ -89,31 +88,31 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
     }
     const short events = events_of(control_.socket());
     if ((events & POLLOUT) != 0) control_.send_more();
-    if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
-        for (Frame& said : control_.receive(max_frame_bytes)) {
-            // What has failed is not begun any more.
+    if ((events & comes) != 0 && !has_ended_) {
+        std::vector<Frame> frames = control_.receive(max_frame_bytes);
+        // What has failed is not begun any more.
+        for (Frame& said : frames)
             if (said.type == Frame::Type::failed) hear(said);
-            if (!awaits_reason_) frames_.push_back(std::move(said));
-        }
+        for (Frame& said : frames)
+            if (!awaits_reason_ && !has_ended_) hear(said);
     }
-    while (!frames_.empty() && !has_ended_ && (may_connect || !takes_connecting(frames_.front()))) {
-        Frame said = std::move(frames_.front());
-        frames_.pop_front();
-        hear(said);
-    }
+    if (may_connect && lacks_links_) connect();
     announce_what_came();
     deliver();
 }
 
-/// Whether an array begins with what is said, perhaps.
-bool IncomingSteps::takes_connecting(const Frame& said) const {
-    return std::ranges::any_of(said.numbers, [this](std::uint32_t number) {
-        const auto array = begun_.find(number);
-        return array == begun_.end() ||
-               std::ranges::any_of(array->second->parts(), [this](const auto& entry) {
-                   return !links_.contains(entry.first);
-               });
-    });
+/// The sending processes of an array send with its first step: before, not all of them need know of
+/// this consumer.
+void IncomingSteps::connect() {
+    lacks_links_ = false;
+    for (const std::uint32_t number : arrays_announced_) {
+        for (const auto& [producer, part] : begun_.at(number)->parts()) {
+            if (links_.contains(producer)) continue;
+            Links links = dial_(producer);
+            for (const auto& link : links) grant_to(*link);
+            links_.emplace(producer, std::move(links));
+        }
+    }
 }
 
 void IncomingSteps::hear(Frame& said) {
@@ -196,15 +195,7 @@ void IncomingSteps::hear_of_step(Frame& said) {
             begin(number, *wanted);
             has_begun = true;
         }
-        // Its sending processes send with its first step: before, not all of them need know of this
-        // consumer.
-        for (const auto& [producer, part] : begun_.at(number)->parts()) {
-            if (links_.contains(producer)) continue;
-            Links links = dial_(producer);
-            for (const auto& link : links) grant_to(*link);
-            links_.emplace(producer, std::move(links));
-        }
-        arrays_announced_.insert(number);
+        lacks_links_ |= arrays_announced_.insert(number).second;
     }
     announce(place, said.number, std::move(said.numbers));
     if (has_begun) resume_paused();
@@ -314,7 +305,7 @@ void IncomingSteps::end_data() {
     for (const auto& [producer, links] : links_)
         for (const auto& link : links) link->end();
     links_.clear();
-    frames_.clear();
+    lacks_links_ = false;
     awaits_reason_ = true;
 }
 

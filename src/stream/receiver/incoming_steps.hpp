@@ -57,12 +57,12 @@ public:
     /// number that suits the arrays.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
 
-    /// Whether something has come that only a call of take_in with `may_connect` hears.
-    bool has_unheard() const { return !has_ended_ && !frames_.empty(); }
+    /// Whether the next call of take_in with `may_connect` connects.
+    bool lacks_links() const { return lacks_links_; }
     /// Adds what to wait for.
     void add_to(std::vector<pollfd>& waiting) const;
-    /// Takes in what has come over connections that were waited for. What takes connecting is left
-    /// for the next call with `may_connect`. Throws as DataReceiver::receive; io where what the
+    /// Takes in what has come over connections that were waited for. With `may_connect`, connects
+    /// to sending processes of announced arrays. Throws as DataReceiver::receive; io where what the
     /// stream says makes no sense; the error that it says it had; mismatch, wrong_type.
     void take_in(const std::vector<pollfd>& waiting, bool may_connect);
     /// Ends the connections to sending processes. From now on, of what the stream says nothing
@@ -130,8 +130,8 @@ private:
     /// Arrays that the program has given back are kept for the next steps, of a size so many.
     static constexpr std::size_t most_unused_arrays = 4;
 
-    bool takes_connecting(const Frame& said) const;
     void hear(Frame& said);
+    void connect();
     void want_whole(const SentArray& known);
     void learn(SentArray known);
     void begin(std::uint32_t number, const WantedArray& wanted);
@@ -159,7 +159,6 @@ private:
     std::uint64_t ahead_ = 0;
     StreamHabits habits_;
     bool suits_arrays_ = false, takes_all_ = false;
-    std::deque<Frame> frames_;  ///< heard later
     std::map<std::uint32_t, SentArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
     std::map<int, Links> links_;                                     ///< by sending process
@@ -174,6 +173,7 @@ private:
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
     bool was_told_ = false, is_subscribed_ = false, awaits_reason_ = false;
+    bool lacks_links_ = false;   ///< to sending processes of announced arrays
     std::optional<int> cut_by_;  ///< a sending process, the step that is to be handed over next
 };
 

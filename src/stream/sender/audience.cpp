@@ -307,26 +307,13 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     std::optional<Departure> left;
 };
 
-Audience::Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places,
-                   const std::string& name)
+Audience::Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places)
     : flow_(flow),
       least_(least),
       welcome_(std::move(welcome)),
       places_(std::move(places)),
       lock_(places_->lock),
-      changed_(places_->changed) {
-    const std::lock_guard lock(lock_);
-    places_->enter(*this, name);
-}
-
-Audience::~Audience() {
-    leave_places();
-}
-
-void Audience::leave_places() {
-    const std::lock_guard lock(lock_);
-    places_->leave(*this);
-}
+      changed_(places_->changed) {}
 
 void Audience::add_array(SentArray array) {
     const std::lock_guard lock(lock_);
@@ -377,11 +364,19 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
             return consumer->gets_steps() || consumer->is_ready();
         };
         if (std::ranges::count_if(consumers_, counts) < least_) {
-            places_->stop_waiting(*this);
+            places_->stop_waiting(this);
             return {};
         }
         least_ = 0;  // they came, and are not waited for again, whatever happens to this call
-        admit(sequence);
+        // Whoever was let in for a call that turned out to be wrong gets nothing of the step
+        // before, with which the program may go on.
+        for (const ConsumerPtr& consumer : consumers_) {
+            if (!consumer->is_ready()) continue;
+            consumer->stage = Consumer::Stage::active;
+            consumer->first_sequence = sequence;
+            ++counts_.consumers_came;
+            news_.joined.push_back({consumer->key, consumer->nprocs, *consumer->wanted});
+        }
     }
     std::vector<ConsumerPtr> chosen;
     bool must_wait = false;
@@ -397,7 +392,7 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
         chosen.push_back(consumer);
     }
     // Whoever waited for a place, and wants none now, would keep it from those behind.
-    if (must_wait || chosen.empty()) places_->stop_waiting(*this);
+    if (must_wait || chosen.empty()) places_->stop_waiting(this);
     if (must_wait) return {};
     if (!chosen.empty() && !places_->take(*this, sequence != sequence_)) return {};
     Decision decision = std::exchange(news_, {});
@@ -429,7 +424,7 @@ void Audience::take_back() {
 /// What was decided last, and not done by all. Perhaps some processes have heard of it; to hear of
 /// its news again changes nothing.
 Decision Audience::taken_back() {
-    places_->stop_waiting(*this);
+    places_->stop_waiting(this);
     const auto tell_again = [](auto& news, const auto& lost) {
         news.insert(news.end(), lost.begin(), lost.end());
     };
@@ -469,18 +464,6 @@ void Audience::end_stalled(Clock::time_point since) {
             consumer->leave(Error(ErrorCode::timeout,
                                   "the consumer took no step for stall_seconds while another "
                                   "stream waited for its buffers"));
-}
-
-/// Lets in who is ready, between steps. Whoever was let in for a call that turned out to be wrong
-/// gets nothing of the step before, with which the program may go on.
-void Audience::admit(std::int64_t sequence) {
-    for (const ConsumerPtr& consumer : consumers_) {
-        if (!consumer->is_ready()) continue;
-        consumer->stage = Consumer::Stage::active;
-        consumer->first_sequence = sequence;
-        ++counts_.consumers_came;
-        news_.joined.push_back({consumer->key, consumer->nprocs, *consumer->wanted});
-    }
 }
 
 void Audience::sent(std::int64_t sequence) {
@@ -560,12 +543,6 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Frame& 
         links_.erase(link);
     });
     const auto [consumer, rank] = join(said, link);
-    const auto lose = [&, process = rank, &who = consumer](ErrorCode code, const char* why) {
-        const std::lock_guard lock(lock_);
-        if (!has_ended_ && who->links.contains(process))
-            who->leave(make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code, "process ",
-                                  process, " of the consumer: ", why));
-    };
     try {
         while (true) {
             for (Frame& heard : link->wait()) {
@@ -573,11 +550,13 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Frame& 
                 if (!consumer->hear(rank, heard)) return;
             }
         }
-    } catch (const Error& error) {
-        lose(error.code(), error.what());
-        throw;
-    } catch (const std::exception& error) {  // no memory for what it says
-        lose(ErrorCode::no_memory, error.what());
+    } catch (const std::exception& error) {  // if it is none of ours, no memory for what it says
+        const auto* const known = dynamic_cast<const Error*>(&error);
+        ErrorCode code = known != nullptr ? known->code() : ErrorCode::no_memory;
+        if (code == ErrorCode::io) code = ErrorCode::peer_failed;
+        const std::lock_guard lock(lock_);
+        if (!has_ended_ && consumer->links.contains(rank))
+            consumer->leave(make_error(code, "process ", rank, " of the consumer: ", error.what()));
         throw;
     }
 }

@@ -56,13 +56,11 @@ struct Decision {
 };
 
 /// The consumers of a stream; called by the sending program and by the threads of connections.
-class Audience : private PlaceHolder {
+class Audience : public PlaceHolder {
 public:
     /// The first decision waits for `least` consumers. Each consumer gets `welcome` with its key
-    /// added.
-    Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places,
-             const std::string& name = "");
-    ~Audience() override;
+    /// added. It is to enter `places`.
+    Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places);
 
     // What the sending program calls.
 
@@ -96,8 +94,6 @@ public:
     bool wait_until_taken(std::chrono::milliseconds time);
     /// Tells all consumers that this was all.
     void end();
-    /// Others may have its place for good.
-    void leave_places();
     /// What is counted of consumers: each that came gets steps now, or left, or was lost.
     StreamCounters counters();
 
@@ -135,7 +131,6 @@ private:
     // All of these under the lock.
     std::optional<Decision> decide_now(const SentArray& array, std::int64_t sequence);
     Decision taken_back();
-    void admit(std::int64_t sequence);
     std::pair<ConsumerPtr, std::int64_t> join(const Frame& said, const LinkPtr& link);
     void make_place();
     ConsumerPtr find(const std::string& key) const;  ///< null: it has gone

@@ -7,9 +7,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <limits>
 #include <tuple>
 
@@ -201,23 +199,17 @@ void DataSender::serve() {
         // message.
         rests_ = habits_.may_hear_later && !sending_ && !waits_ &&
                  program_left_.load() > Clock::now() - patience;
+        const int socket = rests_ ? -1 : connection_.socket();
         const short events = awaits_room ? POLLIN | POLLOUT : POLLIN;
-        std::array<pollfd, 2> waiting{pollfd{wake_.file(), POLLIN, 0},
-                                      pollfd{connection_.socket(), events, 0}};
-        const std::size_t files = rests_ ? 1 : 2;
         const std::chrono::milliseconds time = rests_        ? patience
                                                : awaits_room ? stalled_time
                                                              : std::chrono::milliseconds(-1);
         lock.unlock();
-        const int found = ::poll(waiting.data(), files, static_cast<int>(time.count()));
-        if (found < 0 && errno != EINTR)
-            throw make_error(ErrorCode::peer_failed,
-                             "waiting for a connection failed: ", std::strerror(errno));
+        wake_.wait(socket, events, time);
         lock.lock();
         if (awaits_room && sending_ && Clock::now() - taken_ > stalled_time)
             throw Error(ErrorCode::timeout,
                         "the other end of the connection accepted no data in time");
-        if (waiting[0].revents != 0) wake_.clear();
         if (rests_) continue;
         hear_grants();
         tell_taken(std::move(lock));
@@ -446,20 +438,15 @@ void Outbox::serve(const Connection& connection, const std::string& key, std::in
     if (pathway < 0 || pathway >= pathways_)
         throw make_error(ErrorCode::io, "the connection names pathway ", pathway,
                          ", which the stream does not have");
-    const std::shared_ptr<Box> box = box_of(key, rank);
-    DataSender(connection, *box, static_cast<int>(pathway), pathways_, habits_, bytes_sent_,
-               std::move(taken))
-        .serve();
-}
-
-std::shared_ptr<Box> Outbox::box_of(const std::string& key, std::int64_t rank) {
     const Boxes boxes = boxes_of(key);
     if (boxes.empty())
         throw Error(ErrorCode::io, "the connection names a consumer that is unknown or has left");
     if (rank < 0 || rank >= static_cast<std::int64_t>(boxes.size()))
         throw make_error(ErrorCode::io, "the connection names process ", rank,
                          ", which the consumer does not have");
-    return boxes[static_cast<std::size_t>(rank)];
+    DataSender(connection, *boxes[static_cast<std::size_t>(rank)], static_cast<int>(pathway),
+               pathways_, habits_, bytes_sent_, std::move(taken))
+        .serve();
 }
 
 Outbox::Boxes Outbox::boxes_of(const std::string& key) {

@@ -272,8 +272,6 @@ private:
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();
-    /// Throws as `serve`.
-    std::shared_ptr<Box> box_of(const std::string& key, std::int64_t rank);
 
     const int pathways_;
     const SendingHabits habits_;

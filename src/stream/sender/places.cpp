@@ -2,6 +2,8 @@
 // Assignment of places to streams, and their return.
 #include "stream/sender/places.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -27,18 +29,36 @@ Places::Places(const StreamManagerOptions& options) : options_(options) {
         refuse(concat("stall_seconds is ", *options.stall_seconds, "; it must be above 0 s"));
 }
 
-void Places::enter(PlaceHolder& who, const std::string& name) {
-    entries_.push_back({&who, name});
+std::shared_ptr<void> Places::enter(const std::string& name, PlaceHolder* who,
+                                    std::function<void()> free) {
+    const auto leaves = [this, name, process = ::getpid()](void*) {
+        // In a forked process the lock may be a thread's that is not there.
+        if (::getpid() == process) leave(name);
+    };
+    {
+        const std::lock_guard held(lock);
+        if (find_named(name) != nullptr)
+            throw make_error(ErrorCode::invalid_argument,
+                             "the manager already has a stream named '", name, "'");
+        entries_.push_back({name, who, std::move(free)});
+    }
+    return {nullptr, leaves};
 }
 
-void Places::leave(const PlaceHolder& who) {
-    stop_waiting(who);
-    std::erase_if(entries_, [&who](const Entry& entry) { return entry.who == &who; });
+void Places::leave(const std::string& name) {
+    const std::lock_guard held(lock);
+    stop_waiting(find_named(name)->who);
+    std::erase_if(entries_, [&name](const Entry& entry) { return entry.name == name; });
     changed.notify_all();
 }
 
 Places::Entry* Places::find(const PlaceHolder& who) {
     const auto found = std::ranges::find(entries_, &who, &Entry::who);
+    return found != entries_.end() ? &*found : nullptr;
+}
+
+Places::Entry* Places::find_named(const std::string& name) {
+    const auto found = std::ranges::find(entries_, name, &Entry::name);
     return found != entries_.end() ? &*found : nullptr;
 }
 
@@ -51,8 +71,8 @@ std::int64_t Places::active() const {
     return std::ranges::count(entries_, true, &Entry::has_place);
 }
 
-void Places::stop_waiting(const PlaceHolder& who) {
-    if (std::erase(waiting_, &who) != 0) changed.notify_all();
+void Places::stop_waiting(const PlaceHolder* who) {
+    if (std::erase(waiting_, who) != 0) changed.notify_all();
 }
 
 bool Places::take(PlaceHolder& who, bool begins_step) {
@@ -67,7 +87,7 @@ bool Places::take(PlaceHolder& who, bool begins_step) {
         mine.has_place = true;
     }
     mine.thread = std::this_thread::get_id();
-    stop_waiting(who);
+    stop_waiting(&who);
     return true;
 }
 
@@ -110,30 +130,21 @@ void Places::tell_again(const std::vector<Turn>& ended) {
     ended_.insert(ended_.end(), ended.begin(), ended.end());
 }
 
-Places::Listed::Listed(std::shared_ptr<Places> places, const std::string& name,
-                       std::function<void()> free)
-    : places_(std::move(places)), name_(name) {
-    const std::lock_guard held(places_->memory_lock_);
-    if (!places_->memory_.emplace(name, Memory{std::move(free), -1}).second)
-        throw make_error(ErrorCode::invalid_argument, "the manager already has a stream named '",
-                         name, "'");
-}
-
-Places::Listed::~Listed() {
-    const std::lock_guard held(places_->memory_lock_);
-    places_->memory_.erase(name_);
-}
-
 void Places::begin_turn(const Turn& turn) {
-    const std::lock_guard held(memory_lock_);
-    const auto found = memory_.find(turn.first);
-    if (found != memory_.end()) found->second.turn = turn.second;
+    const std::lock_guard freeing(freeing_);
+    const std::lock_guard held(lock);
+    if (Entry* const entry = find_named(turn.first)) entry->begun = turn.second;
 }
 
 void Places::end_turn(const Turn& turn) {
-    const std::lock_guard held(memory_lock_);
-    const auto found = memory_.find(turn.first);
-    if (found != memory_.end() && found->second.turn <= turn.second) found->second.free();
+    const std::lock_guard freeing(freeing_);
+    std::function<void()> free;
+    {
+        const std::lock_guard held(lock);
+        const Entry* const entry = find_named(turn.first);
+        if (entry != nullptr && entry->begun <= turn.second) free = entry->free;
+    }
+    if (free) free();  // which waits for whoever may wait for the lock
 }
 
 }  // namespace datamover::stream

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,14 +49,11 @@ public:
     std::mutex lock;
     std::condition_variable changed;
 
-    void enter(PlaceHolder& who, const std::string& name);
-    /// Gives its place up, too.
-    void leave(const PlaceHolder& who);
     /// Whether it has a place. Else it waits, in order, and asks again as
     /// soon as something has changed. Throws invalid_state where that would never be.
     bool take(PlaceHolder& who, bool begins_step);
     /// It asks no more.
-    void stop_waiting(const PlaceHolder& who);
+    void stop_waiting(const PlaceHolder* who);
     std::int64_t turn_of(const PlaceHolder& who);
     /// Turns that have ended and of which the other processes have not been told.
     std::vector<Turn> take_ended() { return std::exchange(ended_, {}); }
@@ -67,20 +63,11 @@ public:
 
     // What every process does in the sending calls. These lock.
 
-    /// A stream's name, for as long as this lives.
-    class Listed {
-    public:
-        /// `free` gives all memory of the stream's messages back. Throws invalid_argument where
-        /// there is a stream of this name.
-        Listed(std::shared_ptr<Places> places, const std::string& name, std::function<void()> free);
-        ~Listed();
-        Listed(const Listed&) = delete;
-        Listed& operator=(const Listed&) = delete;
-
-    private:
-        const std::shared_ptr<Places> places_;
-        const std::string name_;
-    };
+    /// Takes a stream in under its name, until what is returned goes: then it gives its place up,
+    /// too. `who` asks for places, on process 0; `free` gives all memory of the stream's messages
+    /// back. Throws invalid_argument where there is a stream of this name.
+    std::shared_ptr<void> enter(const std::string& name, PlaceHolder* who,
+                                std::function<void()> free);
     void begin_turn(const Turn& turn);
     /// Frees the memory, unless a later turn has begun.
     void end_turn(const Turn& turn);
@@ -90,17 +77,17 @@ public:
 
 private:
     struct Entry {
-        PlaceHolder* who = nullptr;
         std::string name;
+        PlaceHolder* who = nullptr;  ///< null but on process 0
+        std::function<void()> free;
         bool has_place = false;
-        std::int64_t turn = -1;
+        std::int64_t turn = -1;    ///< as decided
+        std::int64_t begun = -1;   ///< turn, on this process
         std::thread::id thread{};  ///< which sent last
     };
-    struct Memory {
-        std::function<void()> free;
-        std::int64_t turn = -1;
-    };
-    Entry* find(const PlaceHolder& who);  ///< null: it has left
+    void leave(const std::string& name);
+    Entry* find(const PlaceHolder& who);         ///< null: it has left
+    Entry* find_named(const std::string& name);  ///< the same
     bool make_place(const Entry& mine);
     void check_progress(const Entry& mine) const;
 
@@ -109,8 +96,7 @@ private:
     std::deque<const PlaceHolder*> waiting_;  ///< in order of their asking
     std::vector<Turn> ended_;
     std::int64_t turns_ = 0;
-    std::mutex memory_lock_;
-    std::map<std::string, Memory> memory_;  ///< by name
+    std::mutex freeing_;  ///< taken before the lock
     std::atomic<bool> have_ended_{false};
 };
 

@@ -27,14 +27,13 @@ void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.turn);
 }
 
-/// Gathers the calls of all processes. Collective.
-std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
-    return calls_of(together.gather(mine.numbers()));
-}
-
 /// What has ended, by what all processes said.
 Ends ends_in(const std::vector<SaidCall>& everyone) {
     return std::ranges::max(everyone, {}, &SaidCall::ends).ends;
+}
+
+auto count_of(Call call, const std::vector<SaidCall>& everyone) {
+    return std::ranges::count(everyone, call, &SaidCall::call);
 }
 
 constexpr std::int64_t max_count = 1 << 16;
@@ -60,28 +59,21 @@ constexpr std::chrono::milliseconds round_time{50};
 }  // namespace
 
 void SaidCall::pass(Words& words) {
-    words.pass(call);
+    words.pass(call).pass(error);
     if (call == Call::wrong) {
         words.pass(ends);
         return;
     }
-    words.pass(stream).pass(was_broken_off);
+    words.pass(stream);
     words.pass(failures, [&](PackingFailure& one) { words.pass(one.key).pass(one.why); });
     if (call == Call::add)
         words.pass(name).pass(layout_sum).pass(elem_bytes).pass(layout).pass(dtype);
     if (call == Call::decide) words.pass(name).pass(sequence).pass(number);
-    if (call == Call::decide || call == Call::close) words.pass(round);
-    if (call == Call::decide && round == Round::done) {
+    if (call == Call::decide || call == Call::close) words.pass(is_done);
+    if (call == Call::decide && is_done) {
         if (words.reads()) decision.emplace();
         pass_decision(words, *decision);
     }
-    if (round == Round::refused) words.pass(refusal);
-}
-
-Together::Numbers SaidCall::numbers() {
-    Words words;
-    pass(words);
-    return words.numbers();
 }
 
 bool SaidCall::is_same(const SaidCall& other) const {
@@ -105,23 +97,11 @@ std::string SaidCall::text() const {
     }
 }
 
-std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
-    std::vector<SaidCall> calls;
-    for (const Together::Numbers& numbers : everyone) {
-        Words words(numbers, Words::Writer::same_end);
-        calls.emplace_back().pass(words);
-        words.require_end();
-    }
-    return calls;
-}
-
 void end_by_failure(Together& together, const Error& why, Ends ends) {
-    if (!together.is_alone()) {
-        SaidCall mine;
-        mine.ends = ends;
-        together.gather(mine.numbers());
-    }
-    together.agree(why);
+    SaidCall mine;
+    mine.ends = ends;
+    mine.error = why;
+    gather_values(together, std::move(mine));
     throw why;
 }
 
@@ -146,21 +126,15 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         void pass(Words& words) { sender.pass(words.pass(token).pass(name).pass(policy)); }
     };
     const Address& here = listeners.address;
-    Self mine{token_, name_, options_.policy, {here.host, here.port, listeners.local_name}};
-    Words words;
-    mine.pass(words);
+    const std::vector<Self> everyone = gather_values(
+        *together_,
+        Self{token_, name_, options_.policy, {here.host, here.port, listeners.local_name}});
+    token_ = everyone[0].token;
+    address_ = Address{everyone[0].sender.host, everyone[0].sender.port}.text();
+    identity_ = geometry::text_digest(address_);
     std::vector<Frame::Sender> senders;
     std::vector<std::string> names, policies;
-    for (const Together::Numbers& numbers : together_->gather(words.numbers())) {
-        Self said;
-        Words theirs(numbers, Words::Writer::same_end);
-        said.pass(theirs);
-        theirs.require_end();
-        if (names.empty()) {
-            token_ = said.token;
-            address_ = Address{said.sender.host, said.sender.port}.text();
-            identity_ = geometry::text_digest(address_);
-        }
+    for (const Self& said : everyone) {
         senders.push_back(said.sender);
         names.push_back(concat("name=\"", said.name, '"'));
         policies.push_back(concat("policy=\"", said.policy, '"'));
@@ -193,8 +167,7 @@ bool Producer::is_pressed() const {
 void Producer::begin(Listeners& listeners, std::vector<Frame::Sender> senders) {
     outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways),
                                        SendingHabits{!is_pressed(), together_->size() > 1});
-    listed_ = std::make_unique<Places::Listed>(places_, name_,
-                                               [outbox = outbox_] { outbox->free_all(); });
+    std::unique_ptr<TokenFile> token_file;
     if (is_first()) {
         const Flow flow = flow_of(options_);
         const bool blocks = flow.policy == Policy::block;
@@ -204,12 +177,14 @@ void Producer::begin(Listeners& listeners, std::vector<Frame::Sender> senders) {
                       .goes_ahead = blocks,
                       .is_pressed = is_pressed(),
                       .tells_by_messages = blocks};
-        audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
-                                               places_, name_);
-        if (!options_.open && !options_.token) token_file_.emplace(address_, token_);
+        audience_ =
+            std::make_shared<Audience>(flow, options_.consumers, std::move(welcome), places_);
+        if (!options_.open && !options_.token)
+            token_file = std::make_unique<TokenFile>(address_, token_);
     }
-    reception_ =
-        std::make_unique<Reception>(std::move(listeners.sockets), token_, outbox_, audience_);
+    listed_ = places_->enter(name_, audience_.get(), [outbox = outbox_] { outbox->free_all(); });
+    reception_ = std::make_unique<Reception>(std::move(listeners.sockets), token_, outbox_,
+                                             audience_, std::move(token_file));
 }
 
 /// In a forked process, whose parent may be in a call, nobody would end the wait for a turn.
@@ -275,7 +250,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     mine.layout = part.layout.describe();
     mine.dtype = part.dtype;
     mine.elem_bytes = part.elem_bytes;
-    const std::vector<SaidCall> everyone = gather_calls(*together_, mine);
+    const std::vector<SaidCall> everyone = gather_values(*together_, std::move(mine));
     settle(everyone);
     SentArray array{static_cast<int>(arrays_.size()), name, "", part.layout, 0};
     std::int64_t typed = 0;  // the first process with elements
@@ -307,7 +282,7 @@ void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
-    settle(gather_calls(*together_, said_call(Call::end_step)));
+    settle(gather_values(*together_, said_call(Call::end_step)));
     names_of_step_.clear();
     if (audience_ != nullptr) audience_->finish_steps();
 }
@@ -315,10 +290,8 @@ void Producer::end_step() {
 void Producer::close(std::optional<double> timeout_seconds) {
     // What a forked process said its parent's consumers would take for the end.
     if (!reception_->is_of_this_process() || is_closed()) return;
-    if (const auto wrong = error_in(*together_, [&] { check_seconds(timeout_seconds); })) {
-        const CallsInTurn::Turn turn(calls_, *together_);
-        refuse_in_turn(*wrong);
-    }
+    if (const auto wrong = failure_of(*together_, [&] { check_seconds(timeout_seconds); }).error)
+        refuse(*wrong);
     if (closed_.exchange(true)) return;
     try {
         const CallsInTurn::Turn turn(calls_, *together_);
@@ -352,16 +325,11 @@ void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
 
 /// Whether it is done on process 0. `ended` is what interrupts this process, once the others know.
 bool Producer::all_close(SaidCall mine, const std::exception_ptr& ended) {
-    const std::vector<SaidCall> everyone = gather_calls(*together_, std::move(mine));
+    const std::vector<SaidCall> everyone = gather_values(*together_, std::move(mine));
     // Another process's wrong call has not ended the stream: it is open here, too.
-    if (std::ranges::count(everyone, Call::wrong, &SaidCall::call) != 0 &&
-        ends_in(everyone) == Ends::nothing)
-        closed_ = false;
-    settle(everyone);
-    const SaidCall& first = everyone[0];
-    if (ended) std::rethrow_exception(ended);
-    if (first.round == Round::refused) throw Error(first.refusal);
-    return first.round != Round::goes_on;
+    if (count_of(Call::wrong, everyone) != 0 && ends_in(everyone) == Ends::nothing) closed_ = false;
+    settle(everyone, ended);
+    return everyone[0].is_done;
 }
 
 void Producer::stop() {
@@ -369,20 +337,15 @@ void Producer::stop() {
     const bool has_stopped = has_stopped_.exchange(true);
     // In a forked process, locks are as its parent's threads left them, and segments are the
     // parent's.
-    if (reception_ != nullptr && reception_->is_of_this_process()) {
-        if (!has_stopped) token_file_.reset();  // before another stream can listen at the address
-        reception_->close();
-        if (audience_ != nullptr) audience_->leave_places();
-        outbox_->free_unused();
-        const auto turn = calls_.turn_if_free();
-        if (!turn) return;  // that call ends soon; what it uses goes with this object
-        listed_.reset();
-        recipients_.clear();
-        const std::lock_guard lock(arrays_lock_);
-        arrays_.clear();
-    } else {
-        static_cast<void>(listed_.release());
-    }
+    if (reception_ == nullptr || !reception_->is_of_this_process()) return;
+    reception_->close();
+    if (!has_stopped) listed_.reset();
+    outbox_->free_unused();
+    const auto turn = calls_.turn_if_free();
+    if (!turn) return;  // that call ends soon; what it uses goes with this object
+    recipients_.clear();
+    const std::lock_guard lock(arrays_lock_);
+    arrays_.clear();
 }
 
 StreamCounters Producer::counters() const {
@@ -399,46 +362,45 @@ SaidCall Producer::said_call(Call call) const {
     SaidCall said;
     said.call = call;
     said.stream = identity_;
-    said.was_broken_off = broken_off_ != nullptr;
     said.failures = failures_;
     return said;
 }
 
-/// Throws the same error on all processes unless all make the same call, rightly; refuses the
-/// consumers for which any process has failed. One that closes the stream ends it, also if the
-/// others make another call: it would not take part in their `close`.
-void Producer::settle(const std::vector<SaidCall>& everyone) {
-    raise_wrong_call(everyone, std::nullopt);
-    failures_.clear();
-    broken_off_ = nullptr;
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        if (everyone[rank].was_broken_off)
-            throw make_error(ErrorCode::peer_failed, "process ", rank,
-                             " was interrupted while it sent");
-        if (audience_ == nullptr) continue;
-        for (const auto& [key, why] : everyone[rank].failures) audience_->refuse(key, why);
+/// Throws the same error on all processes unless all make the same call, rightly, and none has an
+/// error; but `here`, if given, on this process. Refuses the consumers for which any process has
+/// failed. Where a call is wrong, ends what its process takes no part in any more.
+void Producer::settle(const std::vector<SaidCall>& everyone, const std::exception_ptr& here) {
+    try {
+        const Ends ends = ends_in(everyone);
+        if (ends == Ends::all_streams) places_->end_streams();
+        if (ends != Ends::nothing)
+            end_at_once("a sending process has failed, which ended the stream");
+        if (count_of(Call::wrong, everyone) == 0) require_same_calls(everyone);
+        for (const SaidCall& said : everyone)
+            if (said.error) throw Error(*said.error);
+    } catch (...) {
+        if (here) std::rethrow_exception(here);
+        throw;
     }
+}
+
+/// One that closes the stream ends it, also if the others make another call: it would not take part
+/// in their `close`.
+void Producer::require_same_calls(const std::vector<SaidCall>& everyone) {
+    failures_.clear();
+    if (audience_ != nullptr)
+        for (const SaidCall& said : everyone)
+            for (const auto& [key, why] : said.failures) audience_->refuse(key, why);
     const SaidCall& first = everyone.front();
     if (std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
         return;
-    const auto closing = std::ranges::count(everyone, Call::close, &SaidCall::call);
+    const auto closing = count_of(Call::close, everyone);
     if (closing != 0 && closing != std::ssize(everyone))
         end_at_once("a sending process closed the stream while others sent");
     std::vector<std::string> texts;
     for (const SaidCall& said : everyone)
         texts.push_back(said.stream == first.stream ? said.text() : "a call of another stream");
     require_same("calls", texts, "made");
-}
-
-/// Throws the error of a process whose call was wrong, on all; before, ends what it takes no part
-/// in any more. `mine` is this process's error, if its call is one of these.
-void Producer::raise_wrong_call(const std::vector<SaidCall>& everyone,
-                                const std::optional<Error>& mine) {
-    if (std::ranges::count(everyone, Call::wrong, &SaidCall::call) == 0) return;
-    const Ends ends = ends_in(everyone);
-    if (ends == Ends::all_streams) places_->end_streams();
-    if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
-    together_->agree(mine);
 }
 
 void Producer::end_at_once(const char* why) {
@@ -453,15 +415,16 @@ void Producer::refuse(const Error& why) {
 }
 
 void Producer::refuse_in_turn(const Error& why) {
-    if (together_->is_alone()) throw why;
+    SaidCall mine = said_call(Call::wrong);
+    mine.error = why;
     std::vector<SaidCall> everyone;
     try {
-        everyone = gather_calls(*together_, said_call(Call::wrong));
+        everyone = gather_values(*together_, std::move(mine));
     } catch (const Error& error) {  // what was wrong at first is what the user has to know
         throw make_error(why.code(), why.what(),
                          "; the other processes could not be informed: ", error.what());
     }
-    raise_wrong_call(everyone, why);
+    settle(everyone);
     throw why;
 }
 
@@ -471,79 +434,68 @@ void Producer::send(const std::string& name, const SentPart& part,
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
     std::int64_t number = 0;
-    if (const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); }))
-        refuse_in_turn(*wrong);
+    const auto check = [&] { number = checked(name, part, step); };
+    if (const auto wrong = failure_of(*together_, check).error) refuse_in_turn(*wrong);
     if (!arrays_.contains(name)) add(name, part);
     const bool begins = !step || number != step_ || names_of_step_.empty();
-    const std::int64_t sequence = sequence_ + begins;
-    const SentCall call{arrays_.at(name), sequence, number};
+    SaidCall call = said_call(Call::decide);
+    call.name = name;
+    call.sequence = sequence_ + begins;
+    call.number = number;
+    const Decision decision = decide(call);
+    sequence_ = call.sequence;
+    step_ = number;
+    if (begins) names_of_step_.clear();
     try {
-        const Decision decision = decide(call);
-        sequence_ = sequence;
-        step_ = number;
-        if (begins) names_of_step_.clear();
         pack(call, decision, part);
-        names_of_step_.insert(name);
-        if (places_->ends_each_array()) names_of_step_.clear();
-    } catch (const WrongCall& wrong_call) {
-        std::rethrow_exception(wrong_call.what);
-    } catch (const Error& error) {
-        // All processes know that nothing was packed: the array can be sent again.
-        undo(call, error.code() == ErrorCode::mismatch || error.code() == ErrorCode::timeout ||
-                       error.code() == ErrorCode::invalid_state);
-        throw;
     } catch (...) {
-        undo(call, false);
+        undo(call);
         throw;
     }
+    names_of_step_.insert(name);
+    if (places_->ends_each_array()) names_of_step_.clear();
 }
 
-/// Ends consumers that process 0 has decided on, where that was not done; and the step, unless the
-/// array may be sent again: then consumers got perhaps a part of it.
-void Producer::undo(const SentCall& call, bool may_be_sent_again) {
-    if (!may_be_sent_again) {
-        sequence_ = call.sequence;
-        step_ = call.number;
-        names_of_step_.clear();
-    }
+/// Ends the step, of which consumers got perhaps a part, and consumers that process 0 has decided
+/// on.
+void Producer::undo(const SaidCall& call) {
+    sequence_ = call.sequence;
+    step_ = call.number;
+    names_of_step_.clear();
     if (audience_ != nullptr)
-        audience_->withdraw(
-            Error(ErrorCode::peer_failed,
-                  may_be_sent_again ? "the sending processes made different calls"
-                                    : "the sending program was interrupted while it sent a step"));
+        audience_->withdraw(Error(ErrorCode::peer_failed,
+                                  "the sending program was interrupted while it sent a step"));
 }
 
 template <class Wait>
 std::exception_ptr Producer::wait_in_round(SaidCall& said, const Wait& wait) {
     const Clock::time_point end = Clock::now() + round_time;
-    try {
+    const Failure failure = failure_of(*together_, [&] {
         do {
             together_->look_around();
-            if (wait(std::min(round_time, together_->look_time()))) said.round = Round::done;
-        } while (said.round != Round::done && Clock::now() < end);
-    } catch (const Error& error) {
-        said.refusal = error;
-        said.round = Round::refused;
-    } catch (...) {
-        said.refusal = Error(ErrorCode::peer_failed, "process 0 was interrupted in this call");
-        said.round = Round::refused;
-        return std::current_exception();
-    }
-    return nullptr;
+            said.is_done = wait(std::min(round_time, together_->look_time()));
+        } while (!said.is_done && Clock::now() < end);
+    });
+    said.error = failure.error;
+    if (failure.interruption)
+        said.error = Error(ErrorCode::peer_failed, "process 0 was interrupted in this call");
+    return failure.interruption;
 }
 
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
 /// round all hear, too, whether all make this call, rightly: until then process 0 carries nothing
 /// out.
-Decision Producer::decide(const SentCall& call) {
+Decision Producer::decide(const SaidCall& call) {
+    const int array = arrays_.at(call.name).number;
     const Deadline deadline = deadline_after(options_.timeout_seconds);
     const Clock::time_point awake_end = Clock::now() + awake_time;
     for (bool is_agreed = together_->is_alone();; is_agreed = true) {
-        SaidCall said = said_call(Call::decide);
+        SaidCall said = call;
+        said.failures = failures_;
         std::exception_ptr ended;
         if (audience_ != nullptr && audience_->finish_steps_before(call.sequence, is_agreed)) {
             const auto look = [&](std::chrono::milliseconds time) {
-                said.decision = audience_->decide(call.array.number, call.sequence, time);
+                said.decision = audience_->decide(array, call.sequence, time);
                 return said.decision.has_value();
             };
             ended = wait_in_round(said, [&](std::chrono::milliseconds time) {
@@ -564,27 +516,27 @@ Decision Producer::decide(const SentCall& call) {
                 return true;
             });
         }
-        const bool is_decided = audience_ != nullptr && said.round == Round::done;
+        const bool is_decided = said.is_done;
         // Nobody else is to hear of it, nor has anything to say.
-        if (is_decided && together_->is_alone() && failures_.empty() && !broken_off_) {
-            audience_->carry_out(call.array.number, call.sequence, call.number);
+        if (is_decided && together_->is_alone() && failures_.empty()) {
+            audience_->carry_out(array, call.sequence, call.number);
             return *std::move(said.decision);
         }
-        said.name = call.array.name;
-        said.sequence = call.sequence;
-        said.number = call.number;
-        std::vector<SaidCall> everyone = gather_calls(*together_, std::move(said));
+        std::vector<SaidCall> everyone;
         try {
-            settle(everyone);
+            everyone = gather_values(*together_, std::move(said));
+        } catch (...) {  // perhaps only here
+            undo(call);
+            throw;
+        }
+        try {
+            settle(everyone, ended);
         } catch (...) {
             if (audience_ != nullptr) audience_->take_back();
-            throw WrongCall{ended ? ended : std::current_exception()};
+            throw;
         }
-        if (ended) std::rethrow_exception(ended);
-        if (is_decided) audience_->carry_out(call.array.number, call.sequence, call.number);
-        SaidCall& first = everyone[0];
-        if (first.round == Round::done) return *std::move(first.decision);
-        if (first.round == Round::refused) throw Error(first.refusal);
+        if (is_decided) audience_->carry_out(array, call.sequence, call.number);
+        if (everyone[0].is_done) return *std::move(everyone[0].decision);
     }
 }
 
@@ -608,32 +560,26 @@ void Producer::hear(const Decision& decision) {
 /// call; now, where one has joined, so that it connects to no process that does not know it, and
 /// where streams of the same manager may wait for the place of this one, whose next call may come
 /// later.
-void Producer::pack(const SentCall& call, const Decision& decision, const SentPart& part) {
-    try {
-        hear(decision);
-        for (const Decision::Place& place : decision.to)
-            if (const auto why = error_in(*together_, [&] { pack_for(place, call.array, part); }))
-                failures_.push_back({place.first, *why});
-    } catch (...) {  // told to the others before it goes on here
-        broken_off_ = std::current_exception();
+void Producer::pack(const SaidCall& call, const Decision& decision, const SentPart& part) {
+    const auto not_heard = failure_of(*together_, [&] { hear(decision); }).error;
+    if (not_heard)
+        for (const auto& one : decision.joined) failures_.push_back({one.key, *not_heard});
+    for (const Decision::Place& place : decision.to) {
+        const auto pack_it = [&] {
+            if (not_heard) throw Error(*not_heard);
+            pack_for(place, arrays_.at(call.name), part);
+        };
+        if (const auto why = failure_of(*together_, pack_it).error)
+            failures_.push_back({place.first, *why});
     }
-    const auto ended = broken_off_;
-    if (decision.to.empty() && decision.joined.empty()) {
-        broken_off_ = nullptr;
-    } else if (!decision.joined.empty() || has_manager_) {
-        const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
-        failures_.clear();
-        broken_off_ = nullptr;
-        if (!ended) settle(everyone);
+    if (!decision.joined.empty() || (has_manager_ && !decision.to.empty())) {
+        settle(gather_values(*together_, said_call(Call::pack)));
     } else {  // the consumers have to know that a message does not come
         for (const auto& [key, why] : failures_) {
             if (audience_ != nullptr) audience_->refuse(key, why);
             outbox_->end(key);
         }
-        if (ended)
-            for (const auto& [key, place] : decision.to) outbox_->end(key);
     }
-    if (ended) std::rethrow_exception(ended);
     if (audience_ != nullptr) audience_->sent(call.sequence);
 }
 

@@ -29,7 +29,6 @@
 #include "stream/sender/reception.hpp"
 #include "stream/wire/endpoints.hpp"
 #include "stream/wire/together.hpp"
-#include "stream/wire/token.hpp"
 
 namespace datamover::stream {
 
@@ -46,9 +45,6 @@ enum class Call : std::int64_t {
 /// What a process that makes a wrong call takes no part in any more.
 enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
 
-/// How a round of waiting ended on process 0: if it is refused, by an error that all throw.
-enum class Round : std::int64_t { goes_on = 0, done = 1, refused = 2 };
-
 /// For which consumer packing failed on a process since its last call, and why.
 struct PackingFailure {
     std::string key;
@@ -59,41 +55,31 @@ struct SaidCall {
     Call call = Call::wrong;
     Ends ends = Ends::nothing;  ///< of a wrong call
     std::int64_t stream = 0;    ///< the identity of the stream that it is a call of
-    bool was_broken_off = false;
+    /// What all throw, and which has changed nothing: why the call is wrong, or what ended the wait
+    /// of process 0.
+    std::optional<Error> error;
     std::vector<PackingFailure> failures;
     std::string name;  ///< of the array
     // Of an array that is added.
     std::int64_t layout_sum = 0, elem_bytes = 0;
     std::string layout, dtype;
     // Of an array that is sent.
-    std::int64_t sequence = 0, number = 0;
-    /// Of process 0, while it waits for consumers.
-    Round round = Round::goes_on;
+    std::int64_t sequence = 0;  ///< of the step, among all steps of the stream
+    std::int64_t number = 0;    ///< the number that the sending program gave the step
+    bool is_done = false;       ///< of process 0, which waits for consumers
     std::optional<Decision> decision;
-    Error refusal{ErrorCode::peer_failed, ""};
 
     /// Writes all of it, or reads it. Throws mismatch as Words.
     void pass(Words& words);
-    Together::Numbers numbers();
     /// Whether another process makes the same call.
     bool is_same(const SaidCall& other) const;
     /// The call in words.
     std::string text() const;
 };
 
-/// The words of all processes as calls.
-std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone);
-
 /// Has the others throw `why` from the call that they make, and throws it here; ends the stream for
 /// them, or all of its manager. Collective.
 [[noreturn]] void end_by_failure(Together& together, const Error& why, Ends ends);
-
-/// An array of a step, as the sending program sends it.
-struct SentCall {
-    const SentArray& array;
-    std::int64_t sequence = 0;  ///< of the step, among all steps of the stream
-    std::int64_t number = 0;    ///< the number that the sending program gave the step
-};
 
 /// This process's part of an array that is sent.
 struct SentPart {
@@ -190,23 +176,19 @@ private:
                          std::optional<std::int64_t> step) const;
     void check_part(const std::string& name, const SentPart& part) const;
     void add(const std::string& name, const SentPart& part);
-    /// Thrown where the call of a process was wrong, and all know it: there is nothing to undo.
-    struct WrongCall {
-        std::exception_ptr what;
-    };
     SaidCall said_call(Call call) const;
-    void settle(const std::vector<SaidCall>& everyone);
+    void settle(const std::vector<SaidCall>& everyone, const std::exception_ptr& here = nullptr);
+    void require_same_calls(const std::vector<SaidCall>& everyone);
     [[noreturn]] void refuse_in_turn(const Error& why);
-    Decision decide(const SentCall& call);
-    void raise_wrong_call(const std::vector<SaidCall>& everyone, const std::optional<Error>& mine);
+    Decision decide(const SaidCall& call);
     void end_at_once(const char* why);
-    void undo(const SentCall& call, bool may_be_sent_again);
+    void undo(const SaidCall& call);
     void hear(const Decision& decision);
-    void pack(const SentCall& call, const Decision& decision, const SentPart& part);
+    void pack(const SaidCall& call, const Decision& decision, const SentPart& part);
     void pack_for(const Decision::Place& place, const SentArray& array, const SentPart& part);
     /// On process 0: waits until `wait`, which is called for parts of the round, says that it is
-    /// there, and puts to `said` how the round ended. What interrupts it, which the others are to
-    /// hear of before it goes on here.
+    /// there, and puts to `said` whether it is, or what ended the wait. What interrupts it, which
+    /// the others are to hear of before it goes on here.
     template <class Wait>
     std::exception_ptr wait_in_round(SaidCall& said, const Wait& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
@@ -217,23 +199,18 @@ private:
     const bool has_manager_;  ///< whose other streams may wait for its place
     const std::shared_ptr<Places> places_;
     const std::string name_;  ///< among the streams that share the places
-    std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
     std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
+    std::shared_ptr<void> listed_;  ///< among these, with the audience
     std::unique_ptr<Reception> reception_;
-    /// On process 0, of a token that nobody gave. After the reception: it goes before the address
-    /// is free for another stream.
-    std::optional<TokenFile> token_file_;
     CallsInTurn calls_;
     /// Beside a call that adds one, others may ask what there is.
     mutable std::mutex arrays_lock_;
     std::map<std::string, SentArray> arrays_;      ///< by name
     std::map<std::string, Recipient> recipients_;  ///< by a consumer's key
-    /// That the other processes have not heard of, and what has broken packing off.
-    std::vector<PackingFailure> failures_;
-    std::exception_ptr broken_off_;
+    std::vector<PackingFailure> failures_;         ///< that the other processes have not heard of
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

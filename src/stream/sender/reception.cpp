@@ -12,12 +12,10 @@
 #include <exception>
 #include <list>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/token.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -110,7 +108,6 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     }
     void serve(const ConnectionPtr& connection) {
         connection->look_after();
-        connection->limit_sending(greeting_seconds);
         send_frame(*connection, {.type = Frame::Type::greeting});
         // No other frame of a stranger is parsed: it may need work, such as a layout's.
         const Frame said = read_frame(*connection, max_greeting_bytes,
@@ -154,6 +151,7 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     }
 
     std::string token;
+    std::unique_ptr<TokenFile> token_file;
     std::shared_ptr<Outbox> outbox;
     std::shared_ptr<Audience> audience;
     const int process = ::getpid();
@@ -167,24 +165,26 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
 };
 
 Reception::Reception(std::vector<Descriptor> sockets, std::string token,
-                     std::shared_ptr<Outbox> outbox, std::shared_ptr<Audience> audience)
+                     std::shared_ptr<Outbox> outbox, std::shared_ptr<Audience> audience,
+                     std::unique_ptr<TokenFile> token_file)
     : state_(std::make_shared<State>()) {
     state_->token = std::move(token);
+    state_->token_file = std::move(token_file);
     state_->outbox = std::move(outbox);
     state_->audience = std::move(audience);
     state_->listeners = std::move(sockets);
-    const SignalsBlocked blocked;
     try {
         for (const Descriptor& socket : state_->listeners) {
-            std::thread([state = state_, number = socket.get()] {
+            const auto accept = [state = state_, number = socket.get()] {
                 state->accept_all(number);
-            }).detach();
+            };
+            thread_without_signals("listens", accept).detach();
             const std::lock_guard lock(state_->lock);
             ++state_->accepting;
         }
-    } catch (const std::system_error& error) {
+    } catch (...) {
         close();
-        throw make_error(ErrorCode::io, "cannot start the thread that listens: ", error.what());
+        throw;
     }
 }
 
@@ -194,6 +194,7 @@ void Reception::close() {
     std::unique_lock lock(state.lock);
     if (state.closed) return;
     state.closed = true;
+    state.token_file.reset();
     for (const Descriptor& listener : state.listeners) ::shutdown(listener.get(), SHUT_RDWR);
     for (const auto& one : state.open) one.connection->end();
     state.changed.notify_all();

@@ -13,6 +13,7 @@
 
 #include "stream/sender/audience.hpp"
 #include "stream/sender/outbox.hpp"
+#include "stream/wire/token.hpp"
 
 namespace datamover::stream {
 
@@ -25,10 +26,10 @@ inline std::atomic<std::size_t> max_connections{1024};
 /// of its own. These threads call neither MPI nor anything of the program's.
 class Reception {
 public:
-    /// Everybody may connect if `token` is empty. `audience` is there on
-    /// process 0 alone. Throws io.
+    /// Everybody may connect if `token` is empty; `token_file` goes before the address is free for
+    /// another stream. `audience` is there on process 0 alone. Throws io.
     Reception(std::vector<Descriptor> sockets, std::string token, std::shared_ptr<Outbox> outbox,
-              std::shared_ptr<Audience> audience);
+              std::shared_ptr<Audience> audience, std::unique_ptr<TokenFile> token_file = nullptr);
     ~Reception() { close(); }
     Reception(const Reception&) = delete;
     Reception& operator=(const Reception&) = delete;

@@ -12,9 +12,11 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <limits>
 #include <string_view>
+#include <system_error>
 
 #include "datamover/error.hpp"
 #include "geometry/make_error.hpp"
@@ -28,8 +30,6 @@ namespace {
 constexpr int silent_seconds = 30, question_seconds = 10, questions = 3;
 
 [[noreturn]] void fail(int number) {
-    if (number == EAGAIN || number == EWOULDBLOCK)
-        throw Error(ErrorCode::timeout, "the other end of the connection accepted no data in time");
     throw make_error(ErrorCode::peer_failed, "the connection broke: ", std::strerror(number));
 }
 
@@ -60,33 +60,6 @@ void keep_files(msghdr& message, std::deque<Descriptor>& files) {
             std::memcpy(&file, reinterpret_cast<const std::byte*>(control) + at, sizeof file);
             files.emplace_back(file);
         }
-    }
-}
-
-/// sendmsg of two pieces, and of a file descriptor unless it is below 0; again where a signal
-/// interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
-std::size_t send_once(int socket, std::span<const std::byte> first,
-                      std::span<const std::byte> second, int file, int flags) {
-    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
-    if (file >= 0) {
-        message.msg_control = rights.data();
-        message.msg_controllen = rights.size();
-        cmsghdr* const control = CMSG_FIRSTHDR(&message);
-        control->cmsg_level = SOL_SOCKET;
-        control->cmsg_type = SCM_RIGHTS;
-        control->cmsg_len = CMSG_LEN(sizeof file);
-        std::memcpy(CMSG_DATA(control), &file, sizeof file);
-    }
-    while (true) {
-        const ssize_t count = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
-        if (count >= 0) return static_cast<std::size_t>(count);
-        const bool takes_nothing = errno == EAGAIN || errno == EWOULDBLOCK;
-        if (takes_nothing && (flags & MSG_DONTWAIT) != 0) return 0;
-        if (errno != EINTR) fail(errno);
     }
 }
 
@@ -141,6 +114,17 @@ void Event::clear() const {
     ::eventfd_read(file(), &count);
 }
 
+std::optional<short> Event::wait(int socket, short events, std::chrono::milliseconds time) const {
+    std::array<pollfd, 2> waiting{pollfd{file(), POLLIN, 0}, pollfd{socket, events, 0}};
+    const int found = ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
+    if (found < 0 && errno != EINTR)
+        throw make_error(ErrorCode::peer_failed,
+                         "waiting for a connection failed: ", std::strerror(errno));
+    if (waiting[0].revents != 0) clear();
+    if (found == 0) return std::nullopt;
+    return waiting[1].revents;
+}
+
 Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}
 
 bool Connection::is_of_this_user() const {
@@ -148,10 +132,6 @@ bool Connection::is_of_this_user() const {
     socklen_t bytes = sizeof peer;
     return is_local_ && ::getsockopt(socket(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
            peer.uid == ::geteuid();
-}
-
-void Connection::limit_sending(int seconds) const {
-    if (!set_option(socket(), SOL_SOCKET, SO_SNDTIMEO, timeval{seconds, 0})) fail(errno);
 }
 
 void Connection::look_after() const {
@@ -180,13 +160,38 @@ void Connection::limit_kept(int bytes) const {
     set_option(socket(), SOL_SOCKET, SO_SNDBUF, bytes);
 }
 
-void Connection::send(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) bytes = bytes.subspan(send_once(socket(), bytes, {}, -1, 0));
+void Connection::send(std::span<const std::byte> bytes, Clock::time_point deadline) const {
+    while (!bytes.empty()) {
+        const std::size_t count = send_now(bytes);
+        bytes = bytes.subspan(count);
+        if (count == 0 && !wait_for(socket(), POLLOUT, deadline))
+            throw Error(ErrorCode::timeout,
+                        "the other end of the connection accepted no data in time");
+    }
 }
 
 std::size_t Connection::send_now(std::span<const std::byte> first,
                                  std::span<const std::byte> second, int file) const {
-    return send_once(socket(), first, second, file, MSG_DONTWAIT);
+    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
+    if (file >= 0) {
+        message.msg_control = rights.data();
+        message.msg_controllen = rights.size();
+        cmsghdr* const control = CMSG_FIRSTHDR(&message);
+        control->cmsg_level = SOL_SOCKET;
+        control->cmsg_type = SCM_RIGHTS;
+        control->cmsg_len = CMSG_LEN(sizeof file);
+        std::memcpy(CMSG_DATA(control), &file, sizeof file);
+    }
+    while (true) {
+        const ssize_t count = ::sendmsg(socket(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count >= 0) return static_cast<std::size_t>(count);
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+        if (errno != EINTR) fail(errno);
+    }
 }
 
 std::optional<std::size_t> Connection::receive(std::span<std::byte> first,
@@ -267,6 +272,19 @@ int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time, Clock:
         ::sched_yield();
     }
     return ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
+}
+
+std::thread thread_without_signals(const char* does, std::function<void()> work) {
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const std::shared_ptr<void> restore(
+        nullptr, [&before](void*) { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); });
+    try {
+        return std::thread(std::move(work));
+    } catch (const std::system_error& error) {
+        throw make_error(ErrorCode::io, "cannot start the thread that ", does, ": ", error.what());
+    }
 }
 
 }  // namespace datamover::stream

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -74,9 +74,13 @@ public:
     /// Throws io where there is none, or none that may be kept for a connection that it serves.
     explicit Event(bool serves_connection);
 
-    int file() const { return file_.get(); }
     void set() const;
     void clear() const;
+    int file() const { return file_.get(); }
+    /// Waits until it is set, which clears it, or poll finds such events of a socket (below 0: no
+    /// socket); so long at most (below 0: for ever). What was found of the socket; none where the
+    /// time has passed. Throws peer_failed.
+    std::optional<short> wait(int socket, short events, std::chrono::milliseconds time) const;
 
 private:
     const Descriptor file_;
@@ -92,8 +96,6 @@ public:
     bool is_local() const { return is_local_; }
     /// Whether it is local, and a process of this user opened its other end.
     bool is_of_this_user() const;
-    /// Whoever sends waits so long until the other end takes anything. Throws peer_failed.
-    void limit_sending(int seconds) const;
     /// Sends small things at once, as fast as the other end takes them where that is on this
     /// machine, and finds out when the other machine says nothing any more. Throws peer_failed.
     void look_after() const;
@@ -105,7 +107,8 @@ public:
     void limit_kept(int bytes) const;
 
     /// Sends; waits. Throws peer_failed where the connection has ended, timeout.
-    void send(std::span<const std::byte> bytes) const;
+    void send(std::span<const std::byte> bytes,
+              Clock::time_point deadline = Clock::now() + std::chrono::seconds(10)) const;
     /// Sends what the system takes at once, one after the other; the bytes that it took. The other
     /// end gets a copy of `file`, unless it is below 0, if any byte is taken. Throws peer_failed.
     std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second = {},
@@ -164,20 +167,8 @@ inline constexpr std::chrono::microseconds awake_time{100};
 /// As poll, but stays awake up to `end`, and gives way to others that want its processor.
 int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time, Clock::time_point end);
 
-/// Threads that begin meanwhile get no signals.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_;
-};
+/// A thread that gets no signals, nor do those that it starts. Throws io, "cannot start the thread
+/// that" does so.
+std::thread thread_without_signals(const char* does, std::function<void()> work);
 
 }  // namespace datamover::stream

@@ -3,7 +3,6 @@
 #include "stream/wire/endpoints.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -132,8 +131,6 @@ void listen_locally(Listeners& listeners) {
 }
 
 constexpr std::chrono::milliseconds redial_time{50};
-/// A connection that takes nothing for so long has failed.
-constexpr int stalled_seconds = 600;
 
 /// In tenths.
 double seconds_since(Clock::time_point begin) {
@@ -141,42 +138,33 @@ double seconds_since(Clock::time_point begin) {
     return static_cast<double>((passed.count() + 50) / 100) / 10;
 }
 
-/// Connects a socket that does not block; 0 or the error's number.
-int try_to_connect(int socket, const sockaddr* address, socklen_t bytes, Clock::time_point until,
-                   const Look& look) {
-    if (::connect(socket, address, bytes) != 0) {
-        if (errno != EINPROGRESS && errno != EINTR) return errno;
-        if (!wait_for(socket, POLLOUT, until, look)) return ETIMEDOUT;
-        int error = 0;
-        socklen_t length = sizeof error;
-        if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
-        if (error != 0) return error;
-    }
-    // Where a port is in the range that the system takes its own from, a connection to nobody can
-    // meet itself.
-    const auto here = own_end(socket);
-    return here && here == peer_end(socket) ? ECONNREFUSED : 0;
-}
-
-/// A connection that waits when it sends, as those that were accepted; null with the error's
-/// number.
+/// A connection; null with the error's number.
 std::shared_ptr<Connection> connected(const sockaddr* address, socklen_t bytes,
                                       Clock::time_point until, const Look& look, int& error) {
     const int socket = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     error = errno;
     if (socket < 0) return nullptr;
     auto connection = std::make_shared<Connection>(socket);
-    error = try_to_connect(socket, address, bytes, until, look);
+    error = ::connect(socket, address, bytes) == 0 ? 0 : errno;
+    if (error == EINPROGRESS || error == EINTR) {
+        socklen_t length = sizeof error;
+        if (!wait_for(socket, POLLOUT, until, look))
+            error = ETIMEDOUT;
+        else if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+            error = errno;
+    }
     if (error != 0) return nullptr;
-    ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) & ~O_NONBLOCK);
-    return connection;
+    // Where a port is in the range that the system takes its own from, a connection to nobody can
+    // meet itself.
+    const auto here = own_end(socket);
+    if (here && here == peer_end(socket)) error = ECONNREFUSED;
+    return error == 0 ? connection : nullptr;
 }
 
 /// Says who this is.
 void introduce(const Connection& connection, const std::string& where, Frame words,
                const Dialing& dialing, Clock::time_point until) {
     connection.look_after();
-    connection.limit_sending(stalled_seconds);
     const Frame greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
     if (greeting.type != Frame::Type::greeting || greeting.version != protocol_version)
         throw make_error(ErrorCode::io, where,

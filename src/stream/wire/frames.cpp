@@ -5,7 +5,6 @@
 #include <poll.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 #include "geometry/make_error.hpp"
@@ -96,13 +95,9 @@ void Frame::pass(Words& words) {
             words.pass(dropped, 0).pass(steps, 0);
             return;
         case Type::bye:
-        case Type::failed: {
-            bool has_error = error.has_value();
-            words.pass(place, 0).pass(has_error, type == Type::failed, 1);
-            if (has_error && !error) error.emplace(ErrorCode::peer_failed, "");
-            if (has_error) words.pass(*error);
+        case Type::failed:
+            words.pass(place, 0).pass(error, type == Type::failed);
             return;
-        }
         case Type::arrays:
         case Type::subscribed:
             return;
@@ -193,24 +188,16 @@ void ControlLink::say(std::string_view frame) {
 
 std::vector<Frame> ControlLink::wait() {
     while (true) {
-        const bool sends = has_unsent();
+        const short events = has_unsent() ? POLLIN | POLLOUT : POLLIN;
         std::chrono::milliseconds patience(-1);  // for ever
         if (const auto since = begun())
             patience = time_until(*since + std::chrono::milliseconds(frame_milliseconds.load()));
-        else if (sends)
+        else if (events != POLLIN)
             patience = frames_stalled_time;
-        std::array<pollfd, 2> waiting{
-            pollfd{socket(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0},
-            pollfd{wake_.file(), POLLIN, 0}};
-        const int found =
-            ::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count()));
-        if (found == 0)
+        const auto found = wake_.wait(socket(), events, patience);
+        if (!found)
             throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
-        if (found < 0 && errno != EINTR)
-            throw Error(ErrorCode::peer_failed, "waiting for a connection failed");
-        if (found < 0) continue;
-        if (waiting[1].revents != 0) wake_.clear();
-        if ((waiting[0].revents & POLLOUT) != 0) send_more();
+        if ((*found & POLLOUT) != 0) send_more();
         std::vector<Frame> frames = receive(max_request_bytes);
         if (!frames.empty()) return frames;
     }

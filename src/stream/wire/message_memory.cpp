@@ -115,7 +115,22 @@ SegmentView view_of_segment(int file) {
 MemoryPool::MemoryPool(std::size_t most_unused) : most_unused_(most_unused), process_(::getpid()) {}
 
 MemoryPtr MemoryPool::take(std::size_t bytes) {
-    Owned memory = take_owned(bytes);
+    Owned memory;
+    bool wants_segment = false;
+    {
+        const std::lock_guard guard(lock_);
+        keeps_memory_ = true;
+        memory = take_unused(bytes);
+        wants_segment = takes_segments(bytes);
+    }
+    if (memory == nullptr) {
+        // To reserve pages takes long: those who give memory back do not wait for it.
+        if (wants_segment) memory = Memory::make_segment(bytes);
+        if (memory == nullptr) memory = std::make_unique<Memory>(bytes);
+        const std::lock_guard guard(lock_);
+        segments_ += memory->is_segment();
+        held_bytes_ += bytes;
+    }
     try {
         const auto give_back = [kept = weak_from_this()](const Memory* at) noexcept {
             Owned back(at);
@@ -156,23 +171,6 @@ std::uint64_t MemoryPool::bytes_held() const {
 bool MemoryPool::takes_segments(std::size_t bytes) const {
     return shares_memory_ && !has_ended_ && bytes >= Memory::least_shared_bytes &&
            segments_ < Memory::max_segments;
-}
-
-MemoryPool::Owned MemoryPool::take_owned(std::size_t bytes) {
-    bool wants_segment = false;
-    {
-        const std::lock_guard guard(lock_);
-        keeps_memory_ = true;
-        if (Owned memory = take_unused(bytes)) return memory;
-        wants_segment = takes_segments(bytes);
-    }
-    // To reserve pages takes long: those who give memory back do not wait for it.
-    Owned memory = wants_segment ? Memory::make_segment(bytes) : nullptr;
-    if (memory == nullptr) memory = std::make_unique<Memory>(bytes);
-    const std::lock_guard guard(lock_);
-    segments_ += memory->is_segment();
-    held_bytes_ += bytes;
-    return memory;
 }
 
 MemoryPool::Owned MemoryPool::take_unused(std::size_t bytes) {

@@ -99,7 +99,6 @@ public:
 
 private:
     using Owned = std::unique_ptr<const Memory>;
-    Owned take_owned(std::size_t bytes);
     Owned take_unused(std::size_t bytes);
     bool takes_segments(std::size_t bytes) const;
     void give_back(Owned memory) noexcept;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "geometry/interruption.hpp"
 #include "geometry/make_error.hpp"
 #include "stream/wire/connection.hpp"
 #include "stream/wire/words.hpp"
@@ -59,20 +60,30 @@ inline void check_seconds(const std::optional<double>& seconds) {
                          " s; it must not be negative");
 }
 
-/// What `work` throws, as an error that others can be told; none: nothing. Local.
+/// What a call throws: as an error that others can be told, and what interrupts it, if that does.
+struct Failure {
+    std::optional<Error> error;
+    std::exception_ptr interruption;
+};
+
+/// What `work` throws, if anything. Local.
 template <class Work>
-std::optional<Error> error_in(const Together& together, Work&& work) {
+Failure failure_of(const Together& together, Work&& work) {
+    const auto failed = [&together](ErrorCode code, const auto&... how) {
+        return make_error(code, "process ", together.rank(), how...);
+    };
     try {
         work();
+    } catch (const Interruption&) {
+        return {failed(ErrorCode::peer_failed, " was interrupted"), std::current_exception()};
     } catch (const Error& error) {
-        return error;
+        return {error, nullptr};
     } catch (const std::bad_alloc&) {
-        return make_error(ErrorCode::no_memory, "process ", together.rank(), " ran out of memory");
+        return {failed(ErrorCode::no_memory, " ran out of memory"), nullptr};
     } catch (const std::exception& error) {
-        return make_error(ErrorCode::peer_failed, "process ", together.rank(),
-                          " failed: ", error.what());
+        return {failed(ErrorCode::peer_failed, " failed: ", error.what()), nullptr};
     }
-    return std::nullopt;
+    return {};
 }
 
 /// Throws mismatch, the same on all processes, if one of them passed another value than process 0.
@@ -96,34 +107,13 @@ inline bool is_over(const Deadline& deadline) {
     return deadline && Clock::now() > *deadline;
 }
 
-/// What interrupts `work`: not an error of its own, which is thrown.
-template <class Work>
-std::exception_ptr interruption_of(const Work& work) {
-    try {
-        work();
-    } catch (const Error&) {
-        throw;
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (...) {
-        return std::current_exception();
-    }
-    return nullptr;
-}
-
 /// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. What
 /// interrupts it goes on here after the others know. Collective.
 template <class Work>
 void collectively(Together& together, const Work& work) {
-    std::exception_ptr interruption;
-    const auto mine = error_in(together, [&] {
-        interruption = interruption_of(work);
-        if (interruption)
-            throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
-                             " was interrupted");
-    });
+    const auto [error, interruption] = failure_of(together, work);
     try {
-        together.agree(mine);
+        together.agree(error);
     } catch (...) {
         if (interruption) std::rethrow_exception(interruption);
         throw;
@@ -138,6 +128,21 @@ void share_of_first(Together& together, const Pass& pass) {
     Words said(together.gather(mine.numbers()).front(), Words::Writer::same_end);
     pass(said);
     said.require_end();
+}
+
+/// The values of all processes, by rank, which have a member `pass` that passes Words. Collective.
+/// Throws mismatch where another process makes another call.
+template <class Value>
+std::vector<Value> gather_values(Together& together, Value mine) {
+    Words words;
+    mine.pass(words);
+    std::vector<Value> values;
+    for (const Together::Numbers& numbers : together.gather(words.numbers())) {
+        Words said(numbers, Words::Writer::same_end);
+        values.emplace_back().pass(said);
+        said.require_end();
+    }
+    return values;
 }
 
 /// One call at a time.

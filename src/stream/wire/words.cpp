@@ -90,4 +90,13 @@ Words& Words::pass(Error& error) {
     return *this;
 }
 
+Words& Words::pass(std::optional<Error>& error, bool is_needed) {
+    bool is_there = error.has_value();
+    pass(is_there, is_needed, 1);
+    if (reads_) error.reset();
+    if (!is_there) return *this;
+    if (reads_) error.emplace(ErrorCode::peer_failed, "");
+    return pass(*error);
+}
+
 }  // namespace datamover::stream

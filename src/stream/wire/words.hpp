@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,8 @@ public:
     /// An error: peer_failed if its code is unknown; to and of anybody few words, without control
     /// characters.
     Words& pass(Error& error);
+    /// One that there may be; with `is_needed` it has to be there.
+    Words& pass(std::optional<Error>& error, bool is_needed = false);
     /// A list: `each` passes the parts of one item.
     template <class Item, class Each>
     Words& pass(std::vector<Item>& items, const Each& each,
