@@ -18,7 +18,7 @@ from hdf5_samples import attributes_as_in_file, give_attributes
 import datamover as dm
 from datamover import move_command
 from datamover.errors import IoFailed
-from datamover.files import intend, move, move_job, strings, whole_hdf5
+from datamover.files import hdf5, hdf5_copies, intend, move, move_job, whole_hdf5
 
 #: Attributes that hold addresses in the file.
 REFERRING = {b"DIMENSION_LIST", b"REFERENCE_LIST"}
@@ -228,6 +228,20 @@ def test_strings_and_lists_come_over(tmp_path):
             assert np.array_equal(old[name].asstr()[()], new[name].asstr()[()])
 
 
+def test_no_times_are_recorded(tmp_path):
+    """The same input gives the same bytes."""
+    make(tmp_path / "a.h5")
+    move(tmp_path / "a.h5", tmp_path / "b.h5")
+    move(tmp_path / "a.h5", tmp_path / "c.zarr")
+    move(tmp_path / "c.zarr", tmp_path / "d.h5")
+    for name in ("b.h5", "d.h5"):
+        with h5py.File(tmp_path / name) as file:
+            made = [found for found in hdf5.tree(file).groups.values()]
+            made += [found for found in hdf5.datasets(file).values() if found.size]
+            infos = [h5py.h5o.get_info(found.id) for found in (file, *made)]
+            assert {(i.atime, i.mtime, i.ctime, i.btime) for i in infos} == {(0, 0, 0, 0)}
+
+
 def test_chunks_of_strings_stay(tmp_path):
     rng = np.random.default_rng(3)
     said = {
@@ -247,7 +261,7 @@ def test_chunks_of_strings_stay(tmp_path):
     group = zarr.open_group(tmp_path / "c.zarr", mode="r")
     with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "d.h5") as new:
         for name, (_, chunks, _) in said.items():
-            assert group[name].chunks == (chunks or (strings.MOST_AT_A_TIME,))
+            assert group[name].chunks == (chunks or (hdf5_copies.MOST_AT_A_TIME,))
             assert np.array_equal(old[name].asstr()[()], new[name].asstr()[()])
             assert np.array_equal(old[name].asstr()[()], np.asarray(group[name][...], object))
 

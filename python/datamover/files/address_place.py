@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
@@ -25,6 +24,7 @@ from datamover.files.addresses import (
     scheme_of,
     store_at,
 )
+from datamover.files.formats import Late, option
 from datamover.files.json_values import dumps
 from datamover.files.placing import LocalPlace
 
@@ -66,7 +66,7 @@ def _remove_at(path: str, keys: list[str], what: str) -> None:
 
 
 def clean_up(path: str, token: str) -> bool:
-    """Remove an incomplete output of killed processes; return whether a complete one exists.
+    """Remove what was written of an incomplete output; return whether a complete one exists.
 
     This is the old output, if none of it was removed yet, or the new one.
 
@@ -125,7 +125,7 @@ class AddressPlace:
         self._is_claimed = False
         self._token = token
         self._replaced: list[str] = []  # objects
-        self.late: Mapping[str, bytes] = {}  # metadata, which makes the output visible
+        self._late: Late = {}  # metadata, which makes the output visible
 
     def check(self) -> None:
         """Check, before anything is written, that an array can be written there.
@@ -153,8 +153,6 @@ class AddressPlace:
             self._check_replaced(self._replaced)
 
     def _check_replaced(self, there: list[str]) -> None:
-        from datamover.files.formats import option
-
         is_whole = any(key in METADATA for key in there)
         if not is_whole and MARKER not in there:
             raise IoFailed(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
@@ -189,6 +187,10 @@ class AddressPlace:
         if _owner(self.path) != self._token:
             raise IoFailed(f"{self.path} was replaced by another program while it was written")
 
+    def write(self, metadata: Late) -> None:
+        """Keep the metadata until all elements are written."""
+        self._late = metadata
+
     def hold(self) -> None:
         """Do nothing, because objects cannot be locked."""
 
@@ -199,9 +201,12 @@ class AddressPlace:
         """Write the metadata in their order; the last object makes the output visible."""
         self._check_is_ours()
         zarr_group.remove_copies_around(self.path)
-        put_all(self.path, self.late)
+        put_all(self.path, self._late)
         self._is_claimed = False
-        self._remove_or_warn([MARKER], f"{MARKER}, which is no longer needed,")
+        try:
+            _remove_at(self.path, [MARKER], f"{MARKER}, which is no longer needed,")
+        except IoFailed as e:
+            log.warning("%s", e)
 
     def give_back(self) -> None:
         """Remove everything written unless it is complete."""
@@ -210,20 +215,9 @@ class AddressPlace:
         self._is_claimed = False
         try:
             self._check_is_ours()
-            left = [key for key in addresses.listed(self.path, deeply=True) if key != MARKER]
+            clean_up(self.path, self._token)
         except IoFailed as e:
             log.warning("%s", e)
-            return
-        if self._remove_or_warn(left, "what was written of the new array"):
-            self._remove_or_warn([MARKER], MARKER)
-
-    def _remove_or_warn(self, keys: list[str], what: str) -> bool:
-        try:
-            _remove_at(self.path, keys, what)
-        except IoFailed as e:
-            log.warning("%s", e)
-            return False
-        return True
 
 
 def _place_of(address: str) -> str:

@@ -247,11 +247,6 @@ def inside(address: str, name: str) -> str:
     return f"{address}/{name}"
 
 
-def named_within(name: str, objects: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the objects of an array by their names in its group."""
-    return {f"{name}/{key}": data for key, data in objects.items()}
-
-
 def checked(text: str) -> str:
     """Return an address in its normal form.
 

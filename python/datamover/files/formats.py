@@ -31,8 +31,8 @@ NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 MOST_JSON_BYTES = 1 << 12
 
 Shape = tuple[int, ...]
-#: Metadata that is written at an address after everything else, by the names of objects; the last
-#: one makes the output visible.
+#: Metadata that is written after everything else is created, by the names of files or objects; at
+#: an address after all elements. The last one makes the output visible.
 Late = Mapping[str, bytes]
 Order = Literal["C", "F"]
 
@@ -65,8 +65,9 @@ class ArraySpec:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+        """Bytes of all elements; 0 for those of any length, which movers do not move."""
+        elems = 0 if self.dtype.hasobject else int(np.prod(self.shape, dtype=object))
+        return elems * self.dtype.itemsize
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,7 +249,7 @@ class Output:
         self.spec = spec
 
     def create(self, path: str) -> Late:
-        """Create everything except the elements, and reserve the space if possible."""
+        """Create everything except the elements and the returned metadata; reserve the space."""
         raise NotImplementedError
 
     def open(self, path: str) -> Any:

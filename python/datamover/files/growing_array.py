@@ -13,7 +13,7 @@ import numpy as np
 
 from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch
-from datamover.files import direct_zarr
+from datamover.files import direct_zarr, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.zarr import ZarrOutput
 from datamover.files.zarr_array import ZarrArray, abandonable_store, rebound, zarr_python
@@ -43,7 +43,7 @@ def create(path: str, shape: Shape, dtype: Any, names: Sequence[str], chunks: Sh
     steps = 1 if shape else STEPS_IN_CHUNK
     spec = ArraySpec((0, *shape), np.dtype(dtype), dimension_names=tuple(names))
     options = MoveOptions(chunks=(steps, *chunks))
-    ZarrOutput(spec, options).create(path)
+    zarr_group.write_objects(path, ZarrOutput(spec, options).create(path))
     return zarr_python().open_array(path, mode="r+")
 
 

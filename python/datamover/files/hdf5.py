@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,11 @@ import numpy as np
 from datamover.errors import Error, IoFailed, Unsupported
 from datamover.files import addresses, hdf5_types
 from datamover.files.addresses import AddressBlocks, AddressFile
-from datamover.files.chunk_boxes import ChunkedArray, chunk_shape
-from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, check_shape
+from datamover.files.chunk_boxes import chunk_shape
+from datamover.files.flat import reserve
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.hdf5_types import h5py
-from datamover.files.space import check_room_to_grow, naming_no_space, raise_no_space
+from datamover.files.space import ENCODED, check_room_to_grow, naming_no_space, raise_no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Beginning of the attribute NAME of a NetCDF dataset that is not a variable.
@@ -273,6 +273,39 @@ class OpenDataset(Reader):
         self._file, self._dataset = reopened(*self._place, self._data)
 
 
+class OpenOutput:
+    """A dataset and its file, open for writing by one process.
+
+    Parameters
+    ----------
+    path, name : str
+        An empty path is for planning only.
+    spec : ArraySpec
+    """
+
+    def __init__(self, path: str, name: str, spec: ArraySpec):
+        self.spec, self._path = spec, path
+        # The writer has locked it already, in a way that HDF5 does not recognize.
+        self._file: Any = h5py.File(path, "r+", locking=False) if path else None
+        self._dataset: Any = self._file[name] if path else None
+
+    @contextlib.contextmanager
+    def naming_errors(self) -> Iterator[None]:
+        """Convert HDF5's errors to one line that names the file, or the full disk."""
+        try:
+            yield
+        except (OSError, RuntimeError) as e:
+            raise_no_space(system_error(e), self._path, self.spec.nbytes, ENCODED)
+            raise IoFailed(f"{self._path} cannot be written: {e}") from e
+
+    def close(self) -> None:
+        """Close the file, to which HDF5 writes everything that it has buffered."""
+        file, self._file, self._dataset = self._file, None, None
+        with self.naming_errors():
+            if file is not None:
+                file.close()
+
+
 class DatasetReader(OpenDataset):
     """A dataset that h5py reads because it is not plain (`hdf5_types.is_plain`) or not yet written.
 
@@ -302,58 +335,6 @@ class DatasetReader(OpenDataset):
         except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
             words = f"{self._where} cannot be read at {lo}: {type(e).__name__}: {e}"
             raise IoFailed(words) from e
-
-
-def open_reader(
-    path: str,
-    name: str | None,
-    data: AddressBlocks | None = None,
-    as_stored: bool = False,
-    kept: Callable[[tuple[str, str], Any, Any, ArraySpec], Any] | None = None,
-) -> FlatFile | ChunkedArray | DatasetReader:
-    """Open a dataset for reading; at an address by its `data`.
-
-    The name None is that of the only dataset. `as_stored` is that of `hdf5_types.dtype_of`; `kept`
-    returns, from file and name, both open, and the spec, the properties that a copy keeps.
-
-    Raises
-    ------
-    IoFailed
-        It does not exist, or the file ends within it.
-    Unsupported
-        Its elements have no fixed size.
-    """
-    from datamover.files import hdf5_chunks
-
-    with reading(path), contextlib.ExitStack() as opened:
-        file = opened.enter_context(open_file(path, data))
-        name, dataset = named_dataset(file, path, name, is_here=data is None)
-        where = f"{path}:/{name}"
-        if dataset.shape is None:
-            raise Unsupported(f"{where} has no elements (a null dataspace)")
-        dtype = hdf5_types.dtype_of(dataset.id.get_type(), where, as_stored)
-        check_flat_dtype(dtype, where)
-        check_shape(dataset.shape, dtype, where)
-        if data is not None and (dataset.is_virtual or dataset.external):
-            raise Unsupported(f"{where} has its elements in other files; copy all of them here")
-        if dataset.is_virtual:
-            _check_sources(path, dataset, where)
-        spec = ArraySpec(tuple(dataset.shape), dtype)
-        if kept is not None:
-            spec = dataclasses.replace(spec, kept=kept((path, name), file, dataset, spec))
-        plain = hdf5_types.is_plain(file, dataset, dtype)
-        is_chunked = dataset.chunks is not None
-        offset = dataset.id.get_offset() if plain and not is_chunked else None
-        if offset is None:
-            kind = hdf5_chunks.ChunkedDataset if plain and is_chunked else DatasetReader
-            found = kind(file, dataset, (path, name), spec, data)
-            opened.pop_all()  # which it closes
-            return found
-    if (data.size if data else os.path.getsize(path)) < offset + spec.nbytes:
-        raise IoFailed(f"{where} is truncated: the file ends within it")
-    if data is not None:
-        return FlatObject(path, spec, offset, data)
-    return FlatFile(path, spec, offset, writable=False)
 
 
 def reopened(path: str, name: str, data: AddressBlocks | None) -> tuple[Any, Any]:
@@ -413,7 +394,7 @@ def _by_hard_links(file: Any, path: str, name: str) -> Any:
     return found
 
 
-def _check_sources(
+def check_sources(
     path: str, dataset: Any, where: str, above: tuple[tuple[str, str], ...] = ()
 ) -> None:
     """Reject a virtual dataset with a missing or broken file, of which HDF5 reads fill values.
@@ -443,7 +424,7 @@ def _check_sources(
             if (os.path.realpath(found), source.name) in above or len(above) > MAX_VIRTUAL_DEPTH:
                 raise IoFailed(f"{where} is a virtual dataset that leads to itself, by {found}")
             if getattr(source, "is_virtual", False):
-                _check_sources(found, source, where, above)
+                check_sources(found, source, where, above)
 
 
 def create_with(
@@ -463,7 +444,7 @@ def create_with(
     Unsupported
         HDF5 has no such dtype.
     """
-    properties.set_obj_track_times(False)  # the same input gives the same bytes
+    record_order(properties)
     kind = hdf5_types.kind_of(spec, repr(name))
     ends = most and tuple(h5py.h5s.UNLIMITED if n is None else n for n in most)
     space = h5py.h5s.create(h5py.h5s.SCALAR)
@@ -473,9 +454,19 @@ def create_with(
         made = h5py.h5d.create(
             file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
         )
-    except (TypeError, ValueError) as e:  # for example few bits in many bytes
+    except (TypeError, ValueError) as e:
         raise Unsupported(f"HDF5 cannot hold {name!r} of dtype {spec.dtype}: {e}") from e
     return h5py.Dataset(made)
+
+
+def record_order(properties: Any) -> None:
+    """Let an object record the order of its attributes, which may then be many and large.
+
+    In the default header, an attribute has less than 64 KB, and they are searched one by one. No
+    times are recorded: the same input gives the same bytes.
+    """
+    properties.set_obj_track_times(False)
+    properties.set_attr_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
 
 
 def link_properties() -> Any:
@@ -486,14 +477,11 @@ def link_properties() -> Any:
     return links
 
 
-def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = False) -> None:
-    """Create a file, call `fill` with it, and reserve the disk's space for all its contents.
-
-    `is_ordered` is whether the file records the order in which its contents were created.
-    """
+def create_file(path: str, fill: Any, needed_bytes: int) -> None:
+    """Create a file, call `fill` with it, and reserve the disk's space for all its contents."""
     try:
         # The writer has locked it already, in a way that HDF5 does not recognize.
-        with h5py.File(path, "w", locking=False, track_order=is_ordered) as file:
+        with h5py.File(path, "w", locking=False, track_order=True) as file:
             fill(file)
         size_bytes = os.path.getsize(path)
         reserve(path, size_bytes, max(size_bytes, needed_bytes))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import pickle
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,11 +40,6 @@ OF_ELEMENTS = (
     *("valid_range", "valid_min", "valid_max", "flag_values", "flag_masks"),
     MISSING_VALUE,
 )
-#: In HDF5's default header, an attribute has less than 64 KB, and they are searched one by one.
-#: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
-MOST_BYTES_IN_HEADER = 1 << 13
-#: Number of attributes that HDF5 keeps in the header by default, if they fit.
-MOST_IN_HEADER = 8
 log = logging.getLogger("datamover")
 
 
@@ -55,26 +49,17 @@ def scale_of(array: str, dimension: str) -> str:
     return above + slash + dimension
 
 
-def attach_scales(file: Any, named: Mapping[str, Sequence[Any]]) -> None:
-    """Set the names of dimensions by scales; an array with that name is its scale."""
-    for array, names in named.items():
-        for d, name in enumerate(names):
-            place = scale_of(array, name)
-            if place not in file:
-                _make_scale(file, place, file[array].shape[d])
-            elif place == array and not file[place].is_scale:
-                file[place].make_scale(name)
-    for array, names in named.items():
-        for d, name in enumerate(names):
-            place = scale_of(array, name)
-            if place != array:
-                file[array].dims[d].attach_scale(file[place])
-
-
-def _make_scale(file: Any, place: str, extent: int) -> None:
-    """Create a scale without values; no elements are stored."""
-    scale = file.create_dataset(place, (extent,), ">f4")
-    scale.make_scale(f"{DIMENSION_WITHOUT_VARIABLE}. {extent:10d}")
+def _attach_scale(file: Any, array: str, dim: int, name: str) -> None:
+    """Name a dimension by its scale; an array with that name is the scale."""
+    place = scale_of(array, name)
+    if place not in file:  # one without values, of which no elements are stored
+        extent = file[array].shape[dim]
+        made = file.create_dataset(place, (extent,), ">f4")
+        made.make_scale(f"{DIMENSION_WITHOUT_VARIABLE}. {extent:10d}")
+    elif not file[place].is_scale:
+        file[place].make_scale(name)
+    if place != array:
+        file[array].dims[dim].attach_scale(file[place])
 
 
 def name_dimensions(file: Any, named: Mapping[str, Sequence[str | None]]) -> list[str]:
@@ -88,7 +73,9 @@ def name_dimensions(file: Any, named: Mapping[str, Sequence[str | None]]) -> lis
     given = {array: names for array, names in named.items() if not file[array].is_scale}
     shapes = {array: file[array].shape for array in given}
     scaled = with_scales(given, shapes, file)
-    attach_scales(file, {array: given[array] for array in scaled})
+    for array in scaled:
+        for dim, name in enumerate(given[array]):
+            _attach_scale(file, array, dim, str(name))
     labelled = []
     for array, names in named.items():
         dataset = file[array]
@@ -146,13 +133,6 @@ class NativeTraits:
     ----------
     place : tuple of str
         Path or address of the file, and name of the dataset: attributes are copied from there.
-    has_room : bool
-        Whether attributes may be outside of the header, where they may be many and large, of an
-        output in HDF5.
-    not_in_json : tuple of str
-        Names of attributes that JSON cannot store.
-    lengthened : tuple of str
-        Attributes of packed elements whose numbers are shorter than those of JSON.
     fill_value : object
         None if HDF5's own (zero) was not replaced.
     is_fill_undefined : bool
@@ -166,9 +146,6 @@ class NativeTraits:
     """
 
     place: tuple[str, str]
-    has_room: bool
-    not_in_json: tuple[str, ...]
-    lengthened: tuple[str, ...]
     fill_value: Any
     is_fill_undefined: bool
     kind: bytes | None
@@ -188,45 +165,22 @@ class NativeTraits:
         return dataclasses.replace(self, fill_value=fill, dtype=dtype, change="")
 
 
-def read(
-    place: tuple[str, str], dataset: Any, dtype: np.dtype, not_in_json: Iterable[str], to_hdf5: bool
-) -> NativeTraits:
+def read(place: tuple[str, str], dataset: Any, dtype: np.dtype) -> NativeTraits:
     """Read the properties of an open dataset whose elements are moved as `dtype`."""
     properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
     defined, fill = properties.fill_value_defined(), None
     is_opaque = hdf5_types.is_opaque(dtype)
     if defined == h5py.h5d.FILL_VALUE_USER_DEFINED and is_opaque:
         fill = np.void(hdf5_types.fill_value(properties, kind))
-    elif defined == h5py.h5d.FILL_VALUE_USER_DEFINED:
+    elif defined == h5py.h5d.FILL_VALUE_USER_DEFINED and not dtype.hasobject:
         fill = dataset.fillvalue
     return NativeTraits(
         place,
-        has_room=to_hdf5 and has_room(dataset),
-        not_in_json=tuple(not_in_json),
-        lengthened=tuple(name for name in OF_PACKED if _is_short(dataset, name)),
         fill_value=fill,
         is_fill_undefined=defined == h5py.h5d.FILL_VALUE_UNDEFINED,
         kind=kind.encode() if is_opaque else None,
-        change="" if is_opaque else hdf5_types.change_of(kind),
+        change="" if is_opaque or dtype.hasobject else hdf5_types.change_of(kind),
     )
-
-
-def has_room(held: Any) -> bool:
-    """Return whether a dataset or group may have attributes outside of its header."""
-    if held.id.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED:
-        return True
-    count = h5py.h5a.get_num_attrs(held.id)
-    if count <= MOST_IN_HEADER and all(_is_small(held, k) for k in range(count)):
-        return False
-    # Slow: it also reads the index of all chunks.
-    outside = h5py.h5o.get_info(held.id).meta_size.attr
-    return outside.index_size + outside.heap_size > 0
-
-
-def _is_small(held: Any, index: int) -> bool:
-    found = h5py.h5a.open(held.id, index=index)
-    kind, count = found.get_type(), found.get_space().get_simple_extent_npoints()
-    return len(kind.encode()) + count * kind.get_size() <= MOST_BYTES_IN_HEADER
 
 
 def _is_short(held: Any, name: str) -> bool:
@@ -242,63 +196,27 @@ def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
     return list(kept.dimension_names or ()) if kept is not None else []
 
 
-def fill_value(spec: ArraySpec) -> Any:
-    """Return the fill value; None if it is HDF5's own, zero."""
-    if (native := native_of(spec)) is not None:
-        return native.fill_value
-    found = None if spec.kept is None else spec.kept.others.get("fill_value")
-    return found if found is not None and any(np.array(found, spec.dtype).tobytes()) else None
-
-
-def is_fill_undefined(spec: ArraySpec) -> bool:
-    """Return whether unwritten elements are undefined; None of `fill_value` is HDF5's own."""
+def fill_bytes(spec: ArraySpec) -> bytes | None:
+    """Return the bytes of the fill value; None if unwritten elements are undefined."""
     native = native_of(spec)
-    return native is not None and native.is_fill_undefined
-
-
-def fill_bytes(spec: ArraySpec) -> bytes:
-    """Return the bytes of the fill value."""
-    found = fill_value(spec)
+    if native is not None and native.is_fill_undefined:
+        return None
+    found = spec.kept and spec.kept.others.get("fill_value")
+    if native is not None:
+        found = native.fill_value
     return bytes(spec.dtype.itemsize) if found is None else np.array(found, spec.dtype).tobytes()
 
 
 def creation_properties(spec: ArraySpec) -> Any:
-    """Return HDF5's properties to create a dataset: fill value, and room for attributes."""
+    """Return HDF5's properties to create a dataset, with the fill value."""
     made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    if is_fill_undefined(spec):
-        hdf5_types.set_fill_value(made, hdf5_types.kind_of(spec), None)
-    elif fill_value(spec) is not None:
-        hdf5_types.set_fill_value(made, hdf5_types.kind_of(spec), fill_bytes(spec))
-    native = native_of(spec)
-    give_room(made, native.has_room if native else are_large(attributes_of(spec.kept)))
+    if spec.dtype.hasobject:
+        return made
+    fill, native = fill_bytes(spec), native_of(spec)
+    is_own = fill is None or any(fill) or (native is not None and native.fill_value is not None)
+    if is_own:  # otherwise zero, which is HDF5's own
+        hdf5_types.set_fill_value(made, hdf5_types.kind_of(spec), fill)
     return made
-
-
-def are_large(attributes: Any) -> bool:
-    """Return whether attributes may be too many or too large for a header."""
-    try:
-        return len(pickle.dumps(attributes)) > MOST_BYTES_IN_HEADER
-    except RecursionError:
-        return True
-
-
-def give_room(properties: Any, is_needed: bool) -> None:
-    """Allow attributes outside of the header, as HDF5 does if it records their order."""
-    if is_needed:
-        properties.set_attr_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
-
-
-def make_group(file: Any, name: str, is_large: bool, properties: Any = None) -> None:
-    """Create a group whose attributes may be large, with further properties."""
-    made = properties or h5py.h5p.create(h5py.h5p.GROUP_CREATE)
-    give_room(made, is_large)
-    h5py.h5g.create(file.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=made)
-
-
-def write(file: Any, name: str, spec: ArraySpec) -> None:
-    """Write the attributes and names of dimensions of a dataset in an open file."""
-    write_attributes(file[name].name, file, name, spec)
-    name_dimensions(file, {name: spec.dimension_names or dimension_names(spec.kept)})
 
 
 def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
@@ -415,17 +333,16 @@ def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:
             log.warning("%s: HDF5 cannot hold it (%s)", what, e)
 
 
-def tell_of_json(native: NativeTraits) -> None:
-    """Log the attributes that JSON cannot store, or only with other types."""
-    tell_not_in_json(native.where, native.not_in_json)
-    if native.lengthened:
-        log.warning(
-            "%s: %s become float64, the only type of JSON: xarray decodes the elements to float64",
-            native.where, " and ".join(native.lengthened),
-        )  # fmt: skip
-
-
-def tell_not_in_json(where: str, names: Iterable[str]) -> None:
-    """Log that attributes are left out because JSON cannot store them."""
-    for name in names:
-        log.warning("%s: its attribute %s is left out: JSON has none of that type", where, name)
+def losses_in_json(where: str, not_in_json: Iterable[str], dataset: Any = None) -> tuple[str, ...]:
+    """Describe the attributes that JSON does not have, and those of a dataset with other types."""
+    found = [
+        f"{where}: its attribute {name} is left out: JSON has none of that type"
+        for name in not_in_json
+    ]
+    lengthened = [name for name in OF_PACKED if dataset is not None and _is_short(dataset, name)]
+    if lengthened:
+        found.append(
+            f"{where}: {' and '.join(lengthened)} become float64, the only type of JSON: xarray "
+            "decodes the elements to float64"
+        )
+    return tuple(found)

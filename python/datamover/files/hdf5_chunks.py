@@ -13,7 +13,7 @@ import dataclasses
 import math
 import os
 import zlib
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
-from datamover.files.space import ENCODED, raise_no_space
 
 COMPRESSORS = ("none", "gzip")
 #: h5py's default compression level.
@@ -172,7 +171,7 @@ def create_dataset(
         ) from e
 
 
-class ChunkedOutput(ChunkedArray):
+class ChunkedOutput(hdf5.OpenOutput, ChunkedArray):
     """A chunked dataset that several threads write.
 
     Parameters
@@ -186,15 +185,12 @@ class ChunkedOutput(ChunkedArray):
     has_one_writer = True
 
     def __init__(self, path: str, name: str, spec: ArraySpec, options: MoveOptions):
-        self.spec = spec
         self.granule = chunk_shape(spec, options)
         self.is_encoded = options.compressor == "gzip"
-        self.fill_bytes = hdf5_attributes.fill_bytes(spec)
-        self._leaves_out_fill = not hdf5_attributes.is_fill_undefined(spec)
-        self._path = path
-        # The writer has locked it already, in a way that HDF5 does not recognize.
-        self._file: Any = h5py.File(path, "r+", locking=False) if path else None
-        self._dataset: Any = cast(Any, self._file)[name] if path else None
+        fill = hdf5_attributes.fill_bytes(spec)
+        self.fill_bytes = fill or bytes(spec.dtype.itemsize)
+        self._leaves_out_fill = fill is not None
+        super().__init__(path, name, spec)
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order."""
@@ -219,21 +215,5 @@ class ChunkedOutput(ChunkedArray):
         if data is None:
             return
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
-        try:
+        with self.naming_errors():
             self._dataset.id.write_direct_chunk(first, data)
-        except (OSError, RuntimeError) as e:
-            raise self._refused(e) from e
-
-    def _refused(self, e: Exception) -> IoFailed:
-        """Return the error for an error of HDF5."""
-        raise_no_space(hdf5.system_error(e), self._path, self.spec.nbytes, ENCODED)
-        return IoFailed(f"{self._path} cannot be written: {e}")
-
-    def close(self) -> None:
-        """Close the file, to which HDF5 writes everything that it has buffered."""
-        file, self._file, self._dataset = self._file, None, None
-        try:
-            if file is not None:
-                file.close()
-        except (OSError, RuntimeError) as e:
-            raise self._refused(e) from e

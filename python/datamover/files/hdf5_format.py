@@ -8,10 +8,12 @@ value also keep their HDF5 types.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import functools
 import itertools
+import logging
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,18 +21,24 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     chunk_boxes,
+    formats,
     hdf5,
     hdf5_attributes,
     hdf5_chunks,
+    hdf5_copies,
     hdf5_types,
+    strings,
 )
-from datamover.files.flat import FlatFile, check_flat_dtype
-from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, register
+from datamover.files.addresses import AddressBlocks
+from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype
+from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape
 from datamover.files.hdf5_attributes import OF_DIMENSIONS, OF_NETCDF
 from datamover.files.hdf5_types import h5py
 from datamover.files.json_values import FILL_VALUE, flat
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
+
+log = logging.getLogger("datamover")
 
 #: The attribute with the labels of dimensions.
 LABELS = "DIMENSION_LABELS"
@@ -48,30 +56,87 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     """Open the dataset that was named, or the only one."""
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not an HDF5 file")
-    to_hdf5 = options.output_format == "hdf5"
-    as_stored = to_hdf5 and options.output_dtype is None
-    kept = functools.partial(_kept, to_hdf5)
-    return hdf5.open_reader(path, options.member, hdf5.bytes_at(path), as_stored, kept)
+    as_stored = options.output_format == "hdf5" and options.output_dtype is None
+    data = hdf5.bytes_at(path)
+    return open_dataset(path, options.member, data, as_stored, options.output_format, True)
 
 
-def _kept(
-    to_hdf5: bool, place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec
-) -> ZarrTraits:
+def open_dataset(
+    path: str,
+    name: str | None,
+    data: AddressBlocks | None = None,
+    as_stored: bool = False,
+    to: str | None = None,
+    keeps_traits: bool = False,
+) -> FlatFile | hdf5.OpenDataset:
+    """Open a dataset for reading; at an address by its `data`.
+
+    The name None is that of the only dataset. `as_stored` is that of `hdf5_types.dtype_of`.
+    Elements of any length are only read for a format `to` that can have them.
+
+    Raises
+    ------
+    IoFailed
+        It does not exist, or the file ends within it.
+    Unsupported
+        Its elements have no fixed size.
+    """
+    with hdf5.reading(path), contextlib.ExitStack() as opened:
+        file = opened.enter_context(hdf5.open_file(path, data))
+        name, dataset = hdf5.named_dataset(file, path, name, is_here=data is None)
+        where = f"{path}:/{name}"
+        if dataset.shape is None:
+            raise Unsupported(f"{where} has no elements (a null dataspace)")
+        kind = strings.reader_of(where, dataset, to)
+        dtype = np.dtype(object)
+        if kind is None:
+            dtype = hdf5_types.dtype_of(dataset.id.get_type(), where, as_stored)
+            check_flat_dtype(dtype, where)
+        formats.check_shape(dataset.shape, dtype, where)
+        if data is not None and (dataset.is_virtual or dataset.external):
+            raise Unsupported(f"{where} has its elements in other files; copy all of them here")
+        if dataset.is_virtual:
+            hdf5.check_sources(path, dataset, where)
+        spec = ArraySpec(tuple(dataset.shape), dtype)
+        if keeps_traits:
+            spec = dataclasses.replace(spec, kept=_kept((path, name), file, dataset, spec))
+        plain = kind is None and hdf5_types.is_plain(file, dataset, dtype)
+        is_chunked = dataset.chunks is not None
+        offset = dataset.id.get_offset() if plain and not is_chunked else None
+        if offset is None:
+            if kind is None:
+                is_direct = plain and is_chunked
+                kind = hdf5_chunks.ChunkedDataset if is_direct else hdf5.DatasetReader
+            found = kind(file, dataset, (path, name), spec, data)
+            opened.pop_all()  # which it closes
+            return found
+    if (data.size if data else os.path.getsize(path)) < offset + spec.nbytes:
+        raise IoFailed(f"{where} is truncated: the file ends within it")
+    if data is not None:
+        return FlatObject(path, spec, offset, data)
+    return FlatFile(path, spec, offset, writable=False)
+
+
+def _kept(place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec) -> ZarrTraits:
     attributes = json_attributes(dataset, is_netcdf(file, dataset))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
     missing = left_out(dataset, attributes)
-    native = hdf5_attributes.read(place, dataset, spec.dtype, missing, to_hdf5)
+    native = hdf5_attributes.read(place, dataset, spec.dtype)
+    losses = hdf5_attributes.losses_in_json(native.where, missing, dataset)
     names = dimension_names(dataset, native.where)
     fill = None
-    if spec.dtype.names is None:
+    if spec.dtype.names is None and not spec.dtype.hasobject:
         is_own = native.fill_value is None  # HDF5's own, or undefined
         fill = np.zeros((), spec.dtype)[()] if is_own else native.fill_value
     chunks: Shape = dataset.chunks or chunk_boxes.chunk_shape(spec, MoveOptions())
+    if spec.dtype.hasobject:  # of any size
+        chunks = hdf5_copies.chunks_of(dataset)
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
-    return ZarrTraits(tuple(chunks), None, names, "auto", others, native=native)
+    said = {"native": native, "where": native.where, "losses": losses}
+    return ZarrTraits(tuple(chunks), None, names, "auto", others, **said)
 
 
 def is_netcdf(file: Any, dataset: Any = None) -> bool:
@@ -158,8 +223,12 @@ class Hdf5Output(Output):
     """A dataset that will be written, in a file of its own or in one with others."""
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
-        check_flat_dtype(spec.dtype, "the output")
-        hdf5_types.kind_of(spec)
+        self._is_copied = spec.dtype.hasobject and hdf5_types.native_of(spec) is not None
+        if spec.dtype.hasobject:
+            spec = dataclasses.replace(spec, dtype=h5py.string_dtype())
+        else:
+            check_flat_dtype(spec.dtype, "the output")
+            hdf5_types.kind_of(spec)
         self._is_chunked = hdf5_chunks.is_chunked(spec, options)
         super().__init__(dataclasses.replace(spec, order="C"), options)
         name = options.output_member or options.member
@@ -171,12 +240,7 @@ class Hdf5Output(Output):
 
     def create(self, path: str) -> dict[str, bytes]:
         """Create a file of one dataset, with the attributes that are kept."""
-
-        def fill(file: Any) -> None:
-            self.create_in(file)
-            hdf5_attributes.write(file, self._name, self.spec)
-
-        hdf5.create_file(path, fill, self.spec.nbytes)
+        create_file(path, {self._name: self})
         return {}
 
     def create_in(self, file: Any) -> None:
@@ -184,20 +248,35 @@ class Hdf5Output(Output):
 
         The place of one without chunks is settled, but its elements are not written.
         """
+        if self._is_copied:
+            self._copy_to(file)
+            return
         properties, spec = hdf5_attributes.creation_properties(self.spec), self.spec
         if self._is_chunked:
             hdf5_chunks.create_dataset(file, self._name, spec, self._options, properties)
             return
-        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-        properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        if not spec.dtype.hasobject:
+            properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
         made = hdf5.create_with(file, self._name, spec, properties)
         if spec.nbytes and made.id.get_offset() is None:
             raise Unsupported(
                 f"this HDF5 does not report where {self._name!r} is stored in its file"
             )
 
-    def open(self, path: str) -> FlatFile | hdf5_chunks.ChunkedOutput:
+    def _copy_to(self, file: Any) -> None:
+        """Let HDF5 copy elements of any length from the input."""
+        native = hdf5_types.native_of(self.spec)
+        source, dataset = hdf5.reopened(*native.place, hdf5.bytes_at(native.place[0]))
+        with source:
+            hdf5_copies.check_growth(file, dataset)
+            said = native.where, dataset, file, self._name, self._options.check
+            hdf5_copies.copy_dataset(*said)
+
+    def open(self, path: str) -> FlatFile | hdf5.OpenOutput:
         """Open the dataset for writing, after its file was closed."""
+        if self.spec.dtype.hasobject:
+            return strings.StringsWriter(path, self._name, self.spec)
         if self._is_chunked:
             return hdf5_chunks.ChunkedOutput(path, self._name, self.spec, self._options)
         with h5py.File(path, "r", locking=False) as file:
@@ -205,4 +284,34 @@ class Hdf5Output(Output):
         return FlatFile(path, self.spec, offset or 0, writable=True)
 
 
-register(Format("hdf5", HDF5_SUFFIXES, hdf5.recognizes, open_reader, Hdf5Output))
+def create_file(
+    path: str,
+    outputs: Mapping[str, Any],
+    source: str = "",
+    begin: Callable[[Any], None] = lambda file: None,
+) -> None:
+    """Create a file of datasets, with the attributes and names of dimensions that are kept.
+
+    `begin` is called with the open file before. The log names the arrays of a group `source`.
+    """
+
+    def fill(file: Any) -> None:
+        begin(file)
+        dimensions = {}
+        for name, output in outputs.items():
+            output.create_in(file)
+            spec = output.spec
+            hdf5_attributes.write_attributes(source + file[name].name, file, name, spec)
+            dimensions[name] = spec.dimension_names or hdf5_attributes.dimension_names(spec.kept)
+        labelled = hdf5_attributes.name_dimensions(file, dimensions)
+        for name in labelled if source else ():
+            log.warning(
+                "%s/%s: its dimensions %s get labels, which xarray does not read: another array of "
+                "the group has one with another length, or another object has that name",
+                source, name, dimensions[name],
+            )  # fmt: skip
+
+    hdf5.create_file(path, fill, sum(output.spec.nbytes for output in outputs.values()))
+
+
+formats.register(Format("hdf5", HDF5_SUFFIXES, hdf5.recognizes, open_reader, Hdf5Output))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +20,12 @@ from datamover.files import (
     formats,
     names,
     placing,
-    strings,
     zarr_group,
     zarr_output,
 )
 from datamover.files.formats import MoveOptions
 from datamover.files.move_job import Job
-from datamover.files.whole import OneArray, Way, ZarrToHdf5, ZarrToZarr
+from datamover.files.whole import Way, ZarrToHdf5, ZarrToZarr
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -77,19 +75,11 @@ def way(source: Any, output: str, options: MoveOptions) -> tuple[Way, MoveOption
         member = options.member or os.path.splitext(os.path.basename(source.rstrip("/")))[0]
         options = dataclasses.replace(options, output_member=member)
     if found is None:
-        found = OneArray(source, _strings_in(source, to, options), to, options)
+        found = Way(source)
     if to == "zarr":
         options = zarr_output.settled(output, options)
         found.zarr_format = options.zarr_format or 3
     return found, options
-
-
-def _strings_in(source: str, to: str, options: MoveOptions) -> Any:
-    """Return what opens a single array of strings of any length; None if it cannot be one."""
-    kind = formats.of_input(source, options).name if to in ("zarr", "hdf5") else ""
-    if kind == "hdf5":
-        return functools.partial(strings.opened_in_hdf5, source, options.member, to)
-    return functools.partial(strings.opened_in_zarr, source) if kind == "zarr" else None
 
 
 def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
@@ -98,28 +88,24 @@ def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
         return _joined(source, output, options)
     if options.member is not None or options.output_member is not None:
         return None
-    kind = _kind(source, options.output_format or _format_by_name(output), options.input_format)
+    kind = _kind(source, options.output_format or _format_by_name(output), options)
     return None if kind is None else kind(source)
 
 
-def _kind(source: str, to: str | None, said: str | None) -> type[Way] | None:
+def _kind(source: str, to: str | None, options: MoveOptions) -> type[Way] | None:
     """Return the way of a Zarr group or an HDF5 file to a format; None for a single array."""
     if to not in ("zarr", "hdf5"):
         return None
-    at_address, hdf5 = addresses.is_address(source), formats.named("hdf5")
-    if at_address:
-        name = formats.of_input(source, MoveOptions(input_format=said)).name
-    else:
-        name = said or ("hdf5" if hdf5.recognizes(source) else "zarr")
-    if name == "zarr":
-        # At a path, opening it as an array raises the error.
-        with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
-            if zarr_group.is_group(source):
-                return ZarrToZarr if to == "zarr" else ZarrToHdf5
-    elif name == "hdf5" and (at_address or not said or hdf5.recognizes(source)):
-        from datamover.files.whole_hdf5 import Hdf5ToHdf5, Hdf5ToZarr
+    at_address = addresses.is_address(source)
+    # At a path, opening it as an array raises the error.
+    with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
+        name = formats.of_input(source, options).name
+        if name == "zarr" and zarr_group.is_group(source):
+            return ZarrToZarr if to == "zarr" else ZarrToHdf5
+        if name == "hdf5" and (at_address or formats.named("hdf5").recognizes(source)):
+            from datamover.files.whole_hdf5 import Hdf5ToHdf5, Hdf5ToZarr
 
-        return Hdf5ToZarr if to == "zarr" else Hdf5ToHdf5
+            return Hdf5ToZarr if to == "zarr" else Hdf5ToHdf5
     return None
 
 
@@ -130,7 +116,7 @@ def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
     along, to = formats.option("along", options.along), formats.of_output(output, options).name
     if to not in ("zarr", "hdf5") or options.output_member is not None:
         raise Unsupported(f"{along} writes a Zarr group or an HDF5 file; {output} is neither")
-    kind = _kind(paths[0], to, options.input_format)
+    kind = _kind(paths[0], to, options)
     if options.member is not None or kind is None:
         raise Unsupported(f"{along} joins whole NetCDF or HDF5 files, or Zarr groups")
     for path in paths:
@@ -170,13 +156,15 @@ def jobs_of(
     `place` is where the output is written.
     """
     plain = dataclasses.replace(options, append=False, overwrite=False, overwrite_group=False)
-    is_one, dims = isinstance(way, OneArray), len(options.chunks or ())
-    if not is_one and options.chunks is not None and dims not in map(len, way.arrays.values()):
+    is_one, dims = way.is_one, len(options.chunks or ())
+    shapes = {name: len(shape) for name, shape in way.arrays.items() if name not in way.texts}
+    if not is_one and options.chunks is not None and dims not in shapes.values():
         words = formats.option("chunks", options.chunks)
         raise InvalidArgument(f"{words}: nothing in {way.source} has {dims} dimensions")
     found = {}
-    for name, shape in way.arrays.items():
-        its = plain if is_one or len(shape) == dims else dataclasses.replace(plain, chunks=None)
+    for name in way.arrays:
+        has_chunks = is_one or shapes.get(name) == dims
+        its = plain if has_chunks else dataclasses.replace(plain, chunks=None)
         source, own, said = way.of_one(name, output, its)
         found[name] = Job(comm, source, own, place + own[len(output) :], said)
     return found

@@ -17,7 +17,7 @@ from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.move_job import Job, free_bytes, prepare
 from datamover.files.move_plan import MovePlan
-from datamover.files.whole import OneArray, Way
+from datamover.files.whole import Way
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +131,10 @@ def intend(
             way.tell_of_left_out()
             found = _of_jobs(way, output, options, nprocs, free)
             for name, spec in way.copied.items():
-                files = way.files_of_copied(name, options)
-                found[name] = Intention(spec, None, files, is_copied=True)
+                found[name] = Intention(spec, None, 0, is_copied=True)
             groups = 1 + len(list(way.groups))
         hierarchy.output_place(way.source, output, options, None).check()
-    if isinstance(way, OneArray):
+    if way.is_one:
         return found[""]
     files = 1
     if is_directory:
@@ -156,7 +155,7 @@ def _of_jobs(
             job.nprocs = nprocs
         prepare(jobs.values(), share_of_cores(nprocs), free_bytes)
         return {
-            name: Intention(job.spec, job.move_plan, _files(job), nprocs)
+            name: Intention(job.spec, job.move_plan, _files(job), nprocs, None, job.is_copied)
             for name, job in jobs.items()
         }
     finally:
@@ -168,7 +167,5 @@ def _files(job: Job) -> int:
     """Return the maximum number of files of the output."""
     if not job.format.is_directory:
         return 1
-    chunks = int(job.spec.nbytes > 0)
-    if job.spec.shape and chunks:
-        chunks = formats.num_boxes(job.spec.shape, job.output.shown.granule)
+    chunks = formats.num_boxes(job.spec.shape, job.output.shown.granule)
     return chunks + zarr_output.metadata_files(job.options.zarr_format)

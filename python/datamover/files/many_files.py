@@ -26,6 +26,7 @@ from datamover.files import addresses, cf_time, formats, hdf5, names, zarr_group
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_chunks import GrowingOptions
+from datamover.files.hdf5_format import open_dataset
 from datamover.files.joined import (
     MEANING,
     OF_BOUNDS,
@@ -198,7 +199,7 @@ class Many(Way):
                     "joined; leave it out of the files"
                 )
             if first[name].dtype.hasobject or (
-                name in self.copied and first[name].dtype.kind == "U"
+                name in self.texts and first[name].dtype.kind == "U"
             ):
                 raise Unsupported(
                     f"{where} has elements without a fixed size along {self._along!r}: these "
@@ -370,4 +371,4 @@ def _opened(path: str, name: str, options: MoveOptions) -> Any:
     """Return a `Reader` of an array of one file."""
     if os.path.isdir(path):
         return formats.named("zarr").open_reader(named(path, name), options)
-    return hdf5.open_reader(path, name, as_stored=options.output_format == "hdf5")
+    return open_dataset(path, name, as_stored=options.output_format == "hdf5")

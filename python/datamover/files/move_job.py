@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoFailed, NoMemory, Unsupported
-from datamover.files import addresses, formats, intermediate, placing, space, write_back
+from datamover.files import addresses, formats, intermediate, placing, space, strings, write_back
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import GivenUp, cores
 from datamover.files.chunk_boxes import limited
@@ -122,7 +122,11 @@ class Job:
                 self.reader.reopen()
                 if self._stamp != self._stamp_of_input():  # it is read as what was planned
                     raise IoFailed(f"{self.source} changed while it was moved; move it again")
-            self.writer = self._open_writer()
+            if not self.is_copied:
+                self.writer = self._open_writer()
+        if self.is_copied:
+            self._copy()
+            return
         source: Any = self.reader
         if self.move_plan is not None and self.move_plan.chunk is not None:
             source = self._fill_intermediate(tell, self.move_plan.passes, self.move_plan.chunk)
@@ -145,6 +149,19 @@ class Job:
         if self.sums is not None:
             with together(self.comm), self._timed("check"):
                 self._verify(self.sums)
+        self.close()
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether one process copies it, because movers do not support its elements."""
+        return self.spec.dtype.hasobject
+
+    def _copy(self) -> None:
+        """Copy elements of any length. Collective."""
+        with together(self.comm), self._timed("write"):
+            if self.rank == 0:
+                strings.copy(self.reader, self.output, self.path, self.options)
+            self.reader.check_unchanged()
         self.close()
 
     def _verify(self, sums: Checksums) -> None:
@@ -209,6 +226,8 @@ class Job:
         for_output = dataclasses.replace(options, output_format=self.format.name)
         self._stamp = self._stamp_of_input()
         self.reader = input_format.open_reader(self.source, for_output)
+        if self.reader.spec.dtype.hasobject:
+            strings.refuse_options(self.source, self.format.name, options)
         if options.region is not None:
             self.reader = limited(self.reader, options.region)
         given = self.reader.spec

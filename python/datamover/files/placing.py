@@ -29,7 +29,7 @@ from datamover.files import (
 )  # fmt: skip
 from datamover.files.agreement import together
 from datamover.files.formats import Late
-from datamover.files.space import opened
+from datamover.files.space import naming_no_space, opened
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
 
@@ -97,7 +97,6 @@ class LocalPlace:
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
-        self.late: Late = {}  # metadata of an output at an address
 
     def check(self) -> None:
         """Check, before anything is written, that the output can be created.
@@ -120,6 +119,11 @@ class LocalPlace:
         remove_leftovers(self._output)
         self._removes = True
         self._lock = claim(self.path, is_directory)
+
+    def write(self, metadata: Late) -> None:
+        """Write the metadata of the output."""
+        with naming_no_space(self.path):
+            zarr_group.write_objects(self.path, metadata)
 
     def hold(self) -> None:
         """Keep others from removing it."""
@@ -159,7 +163,7 @@ def begin(
         if comm is None or comm.rank == 0:
             place.check()
             place.claim(is_directory)
-            place.late = create(place.path)
+            place.write(create(place.path))
     with together(comm):
         place.hold()
 

@@ -405,24 +405,19 @@ def agree_on(address: int, passed: Mapping[str, Any], verb: str = "passed") -> N
 
 def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:
     """Pass the dtypes to processes without a block; raise if they differ. Collective."""
-    words = [b"" if item.dtype is None else _words_of(item.dtype) for item in items.values()]
-    lengths = np.array(gathered(address, [len(w) for w in words]), np.int64)
-    if lengths.size == 0:
-        return
-    longest = int(lengths.max())
-    padded = b"".join(w.ljust(longest) for w in words)
-    all_of = [bytes(np.asarray(found, np.uint8)) for found in gathered(address, list(padded))]
+    mine = {name: _words_of(item.dtype) for name, item in items.items() if item.dtype is not None}
+    known: dict[str, bytes] = {}
+    for found in gathered(address, list(repr(mine).encode())):
+        known = ast.literal_eval(bytes(found.astype("u1")).decode()) | known
 
     def settle() -> None:
-        for k, (name, item) in enumerate(items.items()):
-            known = np.flatnonzero(lengths[:, k])
-            if not known.size:
+        for name, item in items.items():
+            if name not in known:
                 raise InvalidArgument(
                     f"no process passes an array, and with it a dtype, for {name!r}"
                 )
             if item.dtype is None:
-                found = all_of[known[0]][k * longest : (k + 1) * longest]
-                item.dtype = _dtype_of(found.strip())
+                item.dtype = _dtype_of(known[name])
 
     collectively(address, settle)
     agree_on(address, {f"dtypes of {name!r}": str(item.dtype) for name, item in items.items()})

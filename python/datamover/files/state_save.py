@@ -25,7 +25,7 @@ from datamover.files.state_items import (
     agree_on_dtypes,
     bytes_digest,
 )
-from datamover.files.state_stores import StoreOptions, target_of
+from datamover.files.state_stores import StoreOptions, Target
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ class Save(Work):
             hint = WHERE_PARTS_DIFFER if " values for " in str(error) else ""
             raise Mismatch(f"{error}{hint}") from None
         agree_on_dtypes(self.address, state.items)
-        self.target = collectively(
-            self.address, lambda: target_of(self.output, state, self.options)
-        )
+        self.target = collectively(self.address, lambda: Target(self.output, state, self.options))
         self.agree_on_files()
 
     def open(self, name: str) -> Any:

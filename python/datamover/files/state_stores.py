@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from datamover.files import (
     direct_zarr,
     formats,
     hdf5,
-    hdf5_attributes,
+    hdf5_format,
     hdf5_types,
     npy,
     state_dimensions,
@@ -35,7 +35,7 @@ from datamover.files.chunk_boxes import nearly_cubic
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
 from datamover.files.names import HDF5_SUFFIXES, can_be_in_zarr, place_of
-from datamover.files.space import is_no_space, naming_no_space
+from datamover.files.space import is_no_space
 from datamover.files.state_items import State
 
 #: Approximate default size of chunks of distributed arrays in Zarr.
@@ -64,25 +64,40 @@ class StoreOptions:
         )
 
 
-class _Target:
+class Target:
     """A file or group for writing. Every process has its own; the first creates it.
 
     Parameters
     ----------
     path : str
+        The extension selects the format.
     state : State
     options : StoreOptions
+
+    Raises
+    ------
+    InvalidArgument
+        The extension is unknown, or not written at addresses; or options do not apply.
+    Unsupported
+        The format cannot hold an array, or does not have its name.
     """
 
-    is_directory = False
-    _format = ""
-
     def __init__(self, path: str, state: State, options: StoreOptions):
-        self._state = state
-        self._names = state_dimensions.named(options.dimensions, state.specs())
+        self._format = _format_of(path, options)
+        self.is_directory = self._format == "zarr"
+        if self.is_directory:
+            options = dataclasses.replace(
+                options, zarr_format=zarr_output.format_at(path, options.zarr_format)
+            )
+            _check_for_zarr(state, options)
+            state = _of_json(state)
+        elif self._format == "npy":
+            _check_for_npy(state, options)
+        self._state, self._zarr_format = state, options.zarr_format
+        names = state_dimensions.named(options.dimensions, state.specs())
         self._outputs: dict[str, formats.Output] = {}
         for name, spec in state.specs().items():
-            spec = dataclasses.replace(spec, dimension_names=self._names.get(name))
+            spec = dataclasses.replace(spec, dimension_names=names.get(name))
             said = options.of(name, spec if name in state.items else None)
             try:
                 self._outputs[name] = formats.named(self._format).output(spec, said)
@@ -92,51 +107,69 @@ class _Target:
 
     def create(self, path: str) -> Late:
         """Create everything except the elements of distributed arrays; see `formats.Output`."""
-        late = self._make(path)
+        late: Late = {}
+        if self._format == "hdf5":
+            hdf5_format.create_file(path, self._outputs, begin=self._write_values)
+        else:
+            arrays = {name: output.create(path) for name, output in self._outputs.items()}
+            if self.is_directory:
+                late = self._metadata_of_group(arrays)
         for name, array in self._state.arrays.items():
             if array.size:
                 with contextlib.closing(self.open(path, name)) as file:
                     file.write((0,) * array.ndim, np.asarray(array, order="C"))
         return late
 
-    def _make(self, path: str) -> Late:
-        """Create everything except elements."""
-        raise NotImplementedError
-
-    def open(self, path: str, name: str) -> Any:
-        """Open an array to be written."""
-        return self._outputs[name].open(path)
-
-
-class ZarrTarget(_Target):
-    """A Zarr group, at a path or an address."""
-
-    is_directory = True
-    _format = "zarr"
-
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        self._zarr_format = zarr_output.format_at(path, options.zarr_format)
-        unknown = sorted(set(options.chunks) - set(state.items))
-        if unknown:
-            raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
-        for name in (*state.items, *state.arrays):
-            if not can_be_in_zarr(name, self._zarr_format):
-                raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
-        options = dataclasses.replace(options, zarr_format=self._zarr_format)
-        super().__init__(path, _of_json(state), options)
-
-    def _make(self, path: str) -> Late:
+    def _metadata_of_group(self, arrays: dict[str, Late]) -> Late:
         groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
-        members = {name: output.create for name, output in self._outputs.items()}
-        with naming_no_space(path):
-            return zarr_group.make_group(
-                path, self._state.values, empty, self._zarr_format, members
-            )
+        return zarr_group.metadata_of(self._state.values, empty, self._zarr_format, arrays)
+
+    def _write_values(self, file: Any) -> None:
+        for name, value in self._state.values.items():
+            try:
+                file.attrs[name] = value
+            except (TypeError, ValueError, OSError, RuntimeError, OverflowError) as e:
+                if isinstance(e, OSError) and is_no_space(e):
+                    raise
+                raise Unsupported(f"HDF5 cannot hold the value {name!r}: {e}") from e
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        return super().open(f"{path}/{name}", name)
+        return self._outputs[name].open(f"{path}/{name}" if self.is_directory else path)
+
+
+def _format_of(path: str, options: StoreOptions) -> str:
+    """Return the format of an output by its extension: "zarr", "hdf5" or "npy"."""
+    by_name = formats.by_suffix(path)
+    found = "raw" if by_name is None else by_name.name
+    if found != "zarr" and addresses.is_address(path):
+        raise InvalidArgument(
+            f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
+        )
+    if found == "raw":
+        known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
+        raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
+    of_zarr = (options.chunks or None, options.compressor, options.zarr_format)
+    if found != "zarr" and of_zarr != (None, None, None):
+        raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
+    return found
+
+
+def _check_for_zarr(state: State, options: StoreOptions) -> None:
+    unknown = sorted(set(options.chunks) - set(state.items))
+    if unknown:
+        raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
+    for name in (*state.items, *state.arrays):
+        if not can_be_in_zarr(name, options.zarr_format or 3):
+            raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
+
+
+def _check_for_npy(state: State, options: StoreOptions) -> None:
+    if options.dimensions:
+        raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
+    if len(state.items) != 1 or state.arrays or state.values:
+        raise InvalidArgument("an .npy file holds one distributed array and nothing else")
 
 
 def _of_json(state: State) -> State:
@@ -148,71 +181,6 @@ def _of_json(state: State) -> State:
     }
     values = {name: value for name, value in state.values.items() if name not in arrays}
     return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
-
-
-class Hdf5Target(_Target):
-    """An HDF5 file with a contiguous dataset per array."""
-
-    _format = "hdf5"
-
-    def _make(self, path: str) -> Late:
-        def fill(file: Any) -> None:
-            for name, value in self._state.values.items():
-                try:
-                    file.attrs[name] = value
-                except (TypeError, ValueError, OSError, RuntimeError, OverflowError) as e:
-                    if isinstance(e, OSError) and is_no_space(e):
-                        raise
-                    raise Unsupported(f"HDF5 cannot hold the value {name!r}: {e}") from e
-            for output in self._outputs.values():
-                cast(Any, output).create_in(file)
-            hdf5_attributes.attach_scales(file, self._names)
-
-        hdf5.create_file(path, fill, sum(spec.nbytes for spec in self.specs.values()))
-        return {}
-
-
-class NpyTarget(_Target):
-    """An .npy file of one array."""
-
-    _format = "npy"
-
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        if options.dimensions:
-            raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
-        if len(state.items) != 1 or state.arrays or state.values:
-            raise InvalidArgument("an .npy file holds one distributed array and nothing else")
-        super().__init__(path, state, options)
-
-    def _make(self, path: str) -> Late:
-        (output,) = self._outputs.values()
-        return output.create(path)
-
-
-TARGETS: dict[str, type[_Target]] = {"zarr": ZarrTarget, "hdf5": Hdf5Target, "npy": NpyTarget}
-
-
-def target_of(path: str, state: State, options: StoreOptions) -> _Target:
-    """Return the target for an output by its extension.
-
-    Raises
-    ------
-    InvalidArgument
-        The extension is unknown, or not written at addresses; or options do not apply.
-    """
-    found = formats.by_suffix(path)
-    target = TARGETS.get("" if found is None else found.name)
-    if target is not ZarrTarget and addresses.is_address(path):
-        raise InvalidArgument(
-            f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
-        )
-    if target is None:
-        known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
-        raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
-    of_zarr = (options.chunks or None, options.compressor, options.zarr_format)
-    if target is not ZarrTarget and of_zarr != (None, None, None):
-        raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
-    return target(path, state, options)
 
 
 class Origin:
@@ -282,7 +250,7 @@ class Origin:
             there = ", ".join(map(str, self.names)) or "none"
             raise IoFailed(f"{self.path} has no array {name!r}; there are {there}")
         if self._format == "hdf5":
-            return hdf5.open_reader(self.path, name, self._data)
+            return hdf5_format.open_dataset(self.path, name, self._data)
         if self._format == "npy":
             if self._data is not None:
                 return npy.open_at_address(self._data)

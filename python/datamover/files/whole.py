@@ -10,32 +10,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import addresses, hdf5, hdf5_attributes, strings, zarr_group
+from datamover.files import addresses, hdf5_attributes, hdf5_format, zarr_group
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, Shape
 from datamover.files.names import can_be_in_zarr, is_utf8
-from datamover.files.strings import Strings
-
-log = logging.getLogger("datamover")
 
 
 class Way:
-    """The move of a whole file of one kind to another. Every process has its own.
+    """The move of a single array, or in subclasses of a whole file. Every process has its own.
 
     Attributes
     ----------
     source : str
+    is_one : bool
+        Whether it is a single array, whose name is "".
     arrays : dict
         The shapes of arrays that are moved, by name; set when opened.
+    texts : set of str
+        Those of `arrays` whose elements are strings of any length; set when opened.
     copied : dict of ArraySpec
-        Arrays that one process copies, because movers do not support them; set when opened.
+        Arrays that are copied when the output is made; set when opened.
     groups : iterable of str
         The names of its groups, while it is open.
     lengths : dict of int
@@ -46,19 +43,25 @@ class Way:
         Whether to leave out what the output cannot have, with a warning, and move the rest.
     """
 
-    groups: Iterable[str]
+    is_one = True
+    groups: Iterable[str] = ()
     zarr_format = 3
     leaves_out = True
 
     def __init__(self, source: str):
         self.source = source
         self.arrays: dict[str, Shape] = {}
+        self.texts: set[str] = set()
         self.copied: dict[str, ArraySpec] = {}
         self.lengths: dict[str, int] = {}
 
     def opened(self) -> contextlib.AbstractContextManager[Any]:
-        """Open the input and read its contents; reject objects that the output cannot have."""
-        raise NotImplementedError
+        """Open the input and read its contents; reject objects that the output cannot have.
+
+        A single array is opened when it is moved.
+        """
+        self.arrays = {"": ()}
+        return contextlib.nullcontext()
 
     def check(self) -> None:
         """Reject contents that the output cannot have."""
@@ -76,15 +79,11 @@ class Way:
 
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output (inside the whole one) and options of one array."""
-        raise NotImplementedError
+        return self.source, output, options
 
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create everything except the elements of `arrays`; log what is left out."""
-        raise NotImplementedError
-
-    def files_of_copied(self, name: str, options: MoveOptions) -> int:
-        """Return the number of files of one of `copied`; while it is open."""
-        return 0
+        return outputs[""].create(place)
 
     def complete(self, place: str) -> None:
         """Do what remains when all arrays are moved. By the first process."""
@@ -94,66 +93,6 @@ class Way:
 
     def check_unchanged(self) -> None:
         """Raise if the input has changed since it was opened, if that can be detected."""
-
-
-class OneArray(Way):
-    """A single array that becomes one. Strings of any length are copied by one process.
-
-    Parameters
-    ----------
-    source : str
-    strings_in : callable or None
-        Returns a context of the open `Strings`, or of None for any other array.
-    to : str
-        Format of the output.
-    options : MoveOptions
-    """
-
-    groups = ()
-
-    def __init__(self, source: str, strings_in: Any, to: str, options: MoveOptions):
-        super().__init__(source)
-        self._strings_in, self._to, self._options = strings_in, to, options
-        self._strings: Any = None
-
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[None]:
-        """Open strings. Any other array is opened when it is moved, which raises its errors."""
-        with contextlib.ExitStack() as held:
-            if self._strings_in is not None:
-                with contextlib.suppress(IoFailed):
-                    self._strings = held.enter_context(self._strings_in())
-            if self._strings is None:
-                held.close()
-                self.arrays = {"": ()}
-            else:
-                said = self.source, self._to, self._options
-                self._strings = strings.described(self._strings, *said)
-                self.copied = {"": ArraySpec(self._strings.shape, np.dtype(object))}
-            yield
-
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output and options."""
-        return self.source, output, options
-
-    def files_of_copied(self, name: str, options: MoveOptions) -> int:
-        """Return the number of files in Zarr."""
-        return strings.files_in_zarr(self._strings, options)
-
-    def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
-        """Create the array without elements, or copy the strings."""
-        if self._strings is None:
-            return outputs[""].create(place)
-        if options.output_member is None:
-            strings.tell_not_in_json(self._strings)
-            return strings.to_zarr(self._strings, place, options)
-        strings.to_new_hdf5(self._strings, place, options.output_member, options)
-        return {}
-
-    def check_unchanged(self) -> None:
-        """Raise if the object of an HDF5 file of strings at an address was replaced."""
-        if self._strings is not None and self._strings.data is not None:
-            self._strings.data.check_unchanged()
 
 
 class ToZarr(Way):
@@ -175,30 +114,18 @@ class ToZarr(Way):
         """Return the attributes of a group; "" is the name of the whole."""
         raise NotImplementedError
 
-    def strings_of(self, name: str) -> Strings:
-        """Return one of `copied`; while it is open."""
-        raise NotImplementedError
-
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output (inside the whole one) and options of one array."""
         source, said = self.input_of(name)
         own = dataclasses.replace(options, output_format="zarr", **said)
         return source, f"{output}/{name}", own
 
-    def files_of_copied(self, name: str, options: MoveOptions) -> int:
-        """Return the number of files of one of `copied`; while it is open."""
-        return strings.files_in_zarr(self.strings_of(name), options)
-
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
-        """Create groups with their attributes, and arrays without elements; copy strings."""
+        """Create groups with their attributes, and arrays without elements."""
         groups = {name: self.attributes_of(name) for name in self.groups}
-        members: dict[str, Callable[[str], Late]] = {
-            name: functools.partial(strings.to_zarr, self.strings_of(name), options=options)
-            for name in self.copied
-        }
-        members |= {name: output.create for name, output in outputs.items()}
+        arrays = {name: output.create(f"{place}/{name}") for name, output in outputs.items()}
         attributes = self.attributes_of("")
-        return zarr_group.make_group(place, attributes, groups, options.zarr_format, members)
+        return zarr_group.metadata_of(attributes, groups, options.zarr_format, arrays)
 
 
 class WholeZarr(Way):
@@ -212,6 +139,7 @@ class WholeZarr(Way):
         The attributes of the groups in it, by name.
     """
 
+    is_one = False
     attributes: dict[str, Any]
     groups: dict[str, dict[str, Any]]
 
@@ -223,10 +151,10 @@ class WholeZarr(Way):
             where = self.where(name)
             if found["node_type"] == "group":
                 self.groups[name] = zarr_group.attributes(where)
-            elif self.is_copied(found):
-                self.copied[name] = ArraySpec(_shape(where, found), np.dtype(object))
             else:
                 self.arrays[name] = _shape(where, found)
+                if self.is_text(found):
+                    self.texts.add(name)
         self.check()
         self.require_arrays("is a Zarr group without arrays")
         yield
@@ -235,12 +163,8 @@ class WholeZarr(Way):
         """Return the path or address of a member."""
         return addresses.inside(self.source, name)
 
-    def strings_of(self, name: str) -> Strings:
-        """Return one of `copied`."""
-        return strings.of_zarr(self.where(name))
-
-    def is_copied(self, metadata: dict[str, Any]) -> bool:
-        """Return whether movers do not support an array, so that one process copies it."""
+    def is_text(self, metadata: dict[str, Any]) -> bool:
+        """Return whether an array becomes strings of any length."""
         return zarr_group.has_strings(metadata)
 
 
@@ -266,9 +190,9 @@ class ZarrToZarr(WholeZarr, ToZarr):
 class ZarrToHdf5(WholeZarr):
     """A group that becomes an HDF5 file."""
 
-    def is_copied(self, metadata: dict[str, Any]) -> bool:
+    def is_text(self, metadata: dict[str, Any]) -> bool:
         """Return whether it has strings, which HDF5 stores with any length."""
-        return super().is_copied(metadata) or zarr_group.has_short_strings(metadata)
+        return super().is_text(metadata) or zarr_group.has_short_strings(metadata)
 
     def check(self) -> None:
         """Reject names that are not UTF-8."""
@@ -276,38 +200,22 @@ class ZarrToHdf5(WholeZarr):
 
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options of one array."""
+        is_text = name in self.texts
         said = dataclasses.replace(
             options, output_member=name, input_format="zarr", output_format="hdf5",
-            compressor=options.compressor if self.arrays[name] else None,
+            compressor=options.compressor if self.arrays[name] and not is_text else None,
+            output_dtype=object if is_text else None,
         )  # fmt: skip
         return self.where(name), output, said
 
     def make(self, place: str, outputs: dict[str, Any], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
 
-        def fill(made: Any) -> None:
+        def begin(made: Any) -> None:
             hdf5_attributes.write_of_json(self.source, made, self.attributes)
             for name, attributes in self.groups.items():
-                is_large = hdf5_attributes.are_large(attributes)
-                hdf5_attributes.make_group(made, name, is_large)
-                hdf5_attributes.write_of_json(f"{self.source}/{name}", made[name], attributes)
-            dimensions = {}
-            for name, output in outputs.items():
-                output.create_in(made)
-                spec = output.spec
-                hdf5_attributes.write_attributes(f"{self.source}/{name}", made, name, spec)
-                dimensions[name] = hdf5_attributes.dimension_names(spec.kept)
-            for name in self.copied:
-                found = self.strings_of(name)
-                strings.to_hdf5(found, made, name, options)
-                dimensions[name] = hdf5_attributes.dimension_names(found.kept)
-            for name in hdf5_attributes.name_dimensions(made, dimensions):
-                log.warning(
-                    "%s/%s: its dimensions %s get labels, which xarray does not read: another "
-                    "array of the group has one with another length, or another object has that "
-                    "name", self.source, name, dimensions[name],
-                )  # fmt: skip
+                group = made.create_group(name, track_order=True)
+                hdf5_attributes.write_of_json(f"{self.source}/{name}", group, attributes)
 
-        needed_bytes = sum(output.spec.nbytes for output in outputs.values())
-        hdf5.create_file(place, fill, needed_bytes, hdf5_attributes.are_large(self.attributes))
+        hdf5_format.create_file(place, outputs, self.source, begin)
         return {}

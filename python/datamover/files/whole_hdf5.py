@@ -23,9 +23,17 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_types, strings, zarr_output
+from datamover.files import (
+    hdf5,
+    hdf5_attributes,
+    hdf5_chunks,
+    hdf5_copies,
+    hdf5_types,
+    strings,
+    zarr_output,
+)
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Output
-from datamover.files.hdf5_attributes import tell_not_in_json
+from datamover.files.hdf5_attributes import losses_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.hdf5_types import h5py
 from datamover.files.names import is_utf8
@@ -53,6 +61,7 @@ class WholeHdf5(Way):
         See `hdf5_types.dtype_of`.
     """
 
+    is_one = False
     as_stored = False
     file: Any
     tree: hdf5.Tree
@@ -87,8 +96,7 @@ class WholeHdf5(Way):
             where = f"{self.source}:/{name}"
             try:
                 dtype = hdf5_types.dtype_of(dataset.id.get_type(), where, self.as_stored)
-                is_copied = self.is_copied(dataset)
-                self.check_dataset(where, dataset, is_copied)
+                is_copied = self.is_copied(name, where, dataset)
             except Unsupported as e:
                 if not self.leaves_out:
                     raise
@@ -108,11 +116,14 @@ class WholeHdf5(Way):
         """Return the datasets that the output may have, by name."""
         return self.tree.datasets
 
-    def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
-        """Reject a dataset that the output cannot have, by Unsupported."""
+    def is_copied(self, name: str, where: str, dataset: Any) -> bool:
+        """Return whether a dataset is copied when the output is made, rather than moved.
 
-    def is_copied(self, dataset: Any) -> bool:
-        """Return whether movers do not support a dataset, so that one process copies it."""
+        Raises
+        ------
+        Unsupported
+            The output cannot have it.
+        """
         raise NotImplementedError
 
     def check_unchanged(self) -> None:
@@ -138,18 +149,15 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         """Return the datasets with a shape."""
         return {n: found for n, found in self.tree.datasets.items() if found.shape is not None}
 
-    def is_copied(self, dataset: Any) -> bool:
-        """Return whether it has strings of any length."""
-        return strings.is_of(dataset)
-
-    def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
-        """Reject elements that Zarr does not have."""
-        if is_copied:
-            return
-        if dataset.dtype.hasobject:
+    def is_copied(self, name: str, where: str, dataset: Any) -> bool:
+        """Return False; reject elements that Zarr does not have."""
+        if strings.are_in(dataset):
+            self.texts.add(name)
+        elif dataset.dtype.hasobject:
             raise Unsupported(f"{where} has elements without a fixed size, lists or references")
-        if refused := _refused(dataset.dtype, self.zarr_format):
+        elif refused := _refused(dataset.dtype, self.zarr_format):
             raise Unsupported(f"{where}: {refused}")
+        return False
 
     def _tell_of_growing(self) -> None:
         """Log that Zarr does not distinguish unlimited dimensions, such as records."""
@@ -164,11 +172,6 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
     def input_of(self, name: str) -> tuple[str, dict[str, Any]]:
         """Return the input of one array, and its options."""
         return self.source, {"input_format": "hdf5", "member": name}
-
-    def strings_of(self, name: str) -> strings.Strings:
-        """Return one of `copied`; while it is open."""
-        dataset, where = self.tree.datasets[name], f"{self.source}:/{name}"
-        return strings.of_hdf5(dataset, name, where, is_netcdf(self.file, dataset))
 
     def make(self, place: str, outputs: Any, options: Any) -> Late:
         """Create everything except the elements; log what is left out."""
@@ -194,7 +197,7 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         empty = "a dataset without a shape (of h5py.Empty), which Zarr does not have"
         what |= dict.fromkeys((n for n in tree.datasets if n not in datasets), empty)
         for name, first in tree.same.items():
-            if name in self.arrays or name in self.copied:
+            if name in self.arrays:
                 log.warning(
                     "%s:/%s is another name of a dataset: it is copied again", self.source, name
                 )
@@ -204,14 +207,13 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         for name, words in what.items():
             log.warning("%s:/%s is left out: it is %s", self.source, name, words)
         self._tell_of_growing()
-        # Those of other datasets are logged when these are written.
-        for name in ("", *tree.groups, *self.copied):
-            held = self.tree.datasets.get(name)
-            if held is None:
-                held = self.file[name or "/"]
+        # Those of datasets are logged when these are written.
+        for name in ("", *tree.groups):
+            held = self.file[name or "/"]
             with hdf5.reading(self.source):
                 missing = left_out(held, json_attributes(held))
-            tell_not_in_json(f"{self.source}:/{name}", missing)
+            for words in losses_in_json(f"{self.source}:/{name}", missing):
+                log.warning("%s", words)
 
 
 class Hdf5ToHdf5(WholeHdf5):
@@ -223,15 +225,10 @@ class Hdf5ToHdf5(WholeHdf5):
         """Return each dataset by its first name."""
         return {n: found for n, found in self.tree.datasets.items() if n not in self.tree.same}
 
-    def is_copied(self, dataset: Any) -> bool:
+    def is_copied(self, name: str, where: str, dataset: Any) -> bool:
         """Return whether it has no elements of a fixed size, no shape, or was never written."""
-        return (
-            dataset.shape is None or strings.has_objects(dataset) or strings.is_unwritten(dataset)
-        )
-
-    def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
-        """Reject a dataset that would mean something else in another file."""
-        strings.is_copied_in_hdf5(where, dataset)
+        has_objects = hdf5_copies.is_copied_in_hdf5(where, dataset)
+        return has_objects or dataset.shape is None or hdf5_copies.is_unwritten(dataset)
 
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options of one array."""
@@ -258,21 +255,15 @@ class Hdf5ToHdf5(WholeHdf5):
                 arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
                 hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
             for name in names:
-                self._make(made, name, place, outputs.get(name))
+                self._make(made, name, place, outputs.get(name), options.check)
             for name in (*self.arrays, *self.copied):
                 self._attach_scales(made, name)
-            for name in self.copied if options.check else ():
-                if strings.has_objects(self.file[name]):
-                    strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
-        root = self.file["/"]  # the file itself records no order
-        is_tracked = root.id.get_create_plist().get_link_creation_order()
-        is_ordered = bool(is_tracked & h5py.h5p.CRT_ORDER_TRACKED) or hdf5_attributes.has_room(root)
-        hdf5.create_file(place, fill, needed_bytes, is_ordered)
+        hdf5.create_file(place, fill, needed_bytes)
         return {}
 
-    def _make(self, made: Any, name: str, place: str, output: Any) -> None:
+    def _make(self, made: Any, name: str, place: str, output: Any, check: str | None) -> None:
         """Create the object with a name."""
         tree, source = self.tree, self.file
         if name in tree.links:
@@ -280,19 +271,19 @@ class Hdf5ToHdf5(WholeHdf5):
         elif name in tree.same:
             made[name] = made[tree.same[name] or "/"]
         elif name in tree.datatypes:
-            strings.copy_object(source[name], made, name)
+            hdf5_copies.copy_object(source[name], made, name)
             self._copy_attributes(made, name)
         else:
             held = source[name]
             if name in tree.groups:
                 _make_group(made, name, held)
             elif name in self.copied:
-                strings.copy_dataset(f"{self.source}:/{name}", held, made, name)
+                hdf5_copies.copy_dataset(f"{self.source}:/{name}", held, made, name, check)
             elif output is None or output.spec.nbytes == 0:
                 shape = output.spec.shape if output else held.shape
                 if name in tree.dimensions:
                     shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
-                strings.make_empty(f"{self.source}:/{name}", held, made, name, shape)
+                hdf5_copies.make_empty(f"{self.source}:/{name}", held, made, name, shape)
             else:
                 if h5py.h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(held):
                     words = "the checksums of its chunks are left out"
@@ -334,10 +325,10 @@ class Hdf5ToHdf5(WholeHdf5):
 
 
 def _make_group(made: Any, name: str, group: Any) -> None:
-    """Create a group that records the orders of its contents like another one."""
+    """Create a group that records the order of its contents if another one does."""
     said = group.id.get_create_plist()
     # Not `said` itself: for a large group it contains places in the file, which HDF5 would reuse.
     properties = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
     properties.set_link_creation_order(said.get_link_creation_order())
-    properties.set_attr_creation_order(said.get_attr_creation_order())
-    hdf5_attributes.make_group(made, name, hdf5_attributes.has_room(group), properties)
+    hdf5.record_order(properties)
+    h5py.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)

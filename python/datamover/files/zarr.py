@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoFailed
-from datamover.files import addresses, direct_zarr, hdf5_attributes, hdf5_types, zarr_group
+from datamover.files import addresses, direct_zarr, zarr_group
 from datamover.files.formats import (
     ArraySpec,
     Format,
@@ -23,7 +23,6 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
-from datamover.files.space import ENCODED, naming_no_space
 from datamover.files.zarr_array import (
     ZarrArray,
     abandonable_store,
@@ -63,12 +62,19 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
     found = opened(path)
     if not isinstance(found, zarr.Array):
         raise IoFailed(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
-    check_dtype(found.dtype, path)
-    check_shape(found.shape, found.dtype, path)
+    dtype, metadata = found.dtype, found.metadata.to_dict()
+    becomes_text = options.output_dtype is object and options.output_format == "hdf5"
+    if (options.output_format in ("zarr", "hdf5") and zarr_group.has_strings(metadata)) or (
+        becomes_text and zarr_group.has_short_strings(metadata)
+    ):
+        dtype = np.dtype(object)
+    else:
+        check_dtype(dtype, path)
+    check_shape(found.shape, dtype, path)
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
     with addresses.failing(f"{path} is not a readable Zarr array"):
-        array = ZarrArray(found, path, found.dtype, traits_of(found, path))
+        array = ZarrArray(found, path, dtype, traits_of(found, path))
     return array if at_address else direct_zarr.opened(path, array.spec.kept) or array
 
 
@@ -92,9 +98,8 @@ class ZarrOutput(Output):
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         self._array, self._objects = made_in_memory(spec, options)
         kept = spec.kept
-        self._keeps_filters = (
-            options.zarr_format == 2 and kept is not None and kept.of_format_2 is not None
-        )
+        keeps_all = kept is None or (options.zarr_format == 2 and kept.of_format_2 is not None)
+        self._losses = () if keeps_all else kept.losses
         super().__init__(dataclasses.replace(spec, order="C"), options)
         metadata = json.loads(next(reversed(self._objects.values())))
         found = direct_zarr.plain_array("", metadata)
@@ -102,18 +107,13 @@ class ZarrOutput(Output):
         self.shown = found if self._is_plain else ZarrArray(self._array, "", spec.dtype)
 
     def create(self, path: str) -> Late:
-        """Write the metadata, but no chunks. At an address, metadata are written last."""
-        if (native := hdf5_types.native_of(self.spec)) is not None:
-            hdf5_attributes.tell_of_json(native)
-        kept = self.spec.kept
-        if kept is not None and kept.only_in_format_2 and not self._keeps_filters:
-            words = ", ".join(kept.only_in_format_2)
-            log.warning("%s: its filters are left out: %s", kept.where, words)
+        """Return the metadata; log what the array does not have."""
+        for words in self._losses:
+            log.warning("%s", words)
         if found := list(titled(self.spec.dtype)):
             words = ", ".join(found)
             log.warning("the titles of fields are left out, as Zarr has none: %s", words)
-        with naming_no_space(path, self.spec.nbytes, ENCODED):
-            return zarr_group.write_objects(path, self._objects)
+        return self._objects
 
     def open(self, path: str) -> ZarrArray | direct_zarr.OrdinaryArray:
         """Open the array for writing."""

@@ -11,7 +11,6 @@ import itertools
 import math
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -82,40 +81,20 @@ def settle() -> None:
 class _Abandonable:
     """Mixin of a store that can stop all writes. Zarr writes from its own thread."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._abandoned: BaseException | None = None  # the reason
-        self._writing = 0
-        self._loop: Any = None
-        self._changed = threading.Condition()
+    _abandoned: BaseException | None = None  # the reason
 
     async def set(self, key: str, value: Any) -> None:
-        import asyncio
-
-        self._loop = asyncio.get_running_loop()
-        with self._changed:
-            if self._abandoned is not None:
-                raise InvalidArgument(f"{self} is given up")
-            self._writing += 1
-        try:
-            await cast(Any, super()).set(key, value)
-        finally:
-            with self._changed:
-                self._writing -= 1
-                self._changed.notify_all()
+        if self._abandoned is not None:
+            raise InvalidArgument(f"{self} is given up")
+        await cast(Any, super()).set(key, value)
 
     def abandon(self, reason: BaseException) -> BaseException:
-        """Wait until nothing is being written; reject later writes.
+        """Reject later writes; wait until nothing is being written.
 
         Returns the first reason: the other threads fail because the store is given up.
         """
-        import asyncio
-
-        with self._changed:
-            self._abandoned = self._abandoned or reason
-            self._changed.wait_for(lambda: self._writing == 0)
-        if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(others_end(), self._loop).result()
+        self._abandoned = self._abandoned or reason
+        addresses.done(others_end())
         return self._abandoned
 
 

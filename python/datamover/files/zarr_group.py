@@ -13,11 +13,12 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
+from datamover.files.formats import Late
 from datamover.files.json_values import dumps
 
 #: The key in `zarr.json` of format 3, and the object of format 2.
@@ -286,15 +287,13 @@ def objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
     }
 
 
-def write_objects(path: str, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Write metadata in a directory, which is made unless it exists; at an address return it."""
-    if addresses.is_address(path):
-        return objects
-    os.makedirs(path, exist_ok=True)
+def write_objects(path: str, objects: Late) -> None:
+    """Write metadata in a directory; the directories are made unless they exist."""
     for name, data in objects.items():
-        with open(os.path.join(path, name), "xb") as file:
+        place = os.path.join(path, name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "xb") as file:
             file.write(data)
-    return {}
 
 
 def remove_copies_around(output: str) -> None:
@@ -346,32 +345,22 @@ def consolidate(group: str) -> None:
     _write_object(group, *_with_copies(found))
 
 
-def make_group(
-    place: str,
+def metadata_of(
     attributes: dict[str, Any],
     groups: dict[str, dict[str, Any]],
     zarr_format: Any,
-    members: Mapping[str, Callable[[str], Mapping[str, bytes]]],
-) -> Mapping[str, bytes]:
-    """Create a group, the groups in it and its arrays, without elements; consolidate its metadata.
+    arrays: Mapping[str, Late],
+) -> Late:
+    """Return the consolidated metadata of a new group, the groups in it and its arrays.
 
-    `groups` has attributes by name, and `members` what creates each array. At an address, no
-    metadata is written. Returns what `formats.Output.create` does, with consolidated metadata.
+    `groups` has attributes by name, and `arrays` metadata.
     """
-    late: dict[str, bytes] = {}
-    own = write_objects(place, objects(attributes, zarr_format))
-    of_groups = {
-        name: write_objects(f"{place}/{name}", objects(held, zarr_format))
-        for name, held in groups.items()
-    }
-    for name, create in members.items():
-        late |= addresses.named_within(name, create(f"{place}/{name}"))
-    if not addresses.is_address(place):
-        consolidate(place)
-        return {}
-    for name in reversed(of_groups):
-        late |= addresses.named_within(name, of_groups[name])
-    late |= own
+    of_groups = {name: objects(groups[name], zarr_format) for name in reversed(groups)}
+    late = {
+        f"{name}/{key}": data
+        for name, found in (arrays | of_groups).items()
+        for key, data in found.items()
+    } | objects(attributes, zarr_format)
     name, copies = _with_copies({name: json.loads(data) for name, data in late.items()})
     late[name] = copies
     last = ".zgroup" if name == OBJECT else name  # which makes the group visible

@@ -165,7 +165,12 @@ def compressor(codecs: Any) -> Any:
 
 def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str, bytes]]:
     """Check chunks, shards, compressor and dtype; return the result of `zarr_array.created`."""
-    check_dtype(spec.dtype, "the output")
+    stored: Any = str
+    if not spec.dtype.hasobject:
+        check_dtype(spec.dtype, "the output")
+        stored = stored_dtype(spec.dtype)
+    elif options.zarr_format == 2:
+        spec = _text_of_format_2(spec)
     check_boxes("chunks", options.chunks, spec)
     check_boxes("shards", options.shards, spec)
     chunks = chunk_shape(spec, options)
@@ -178,14 +183,16 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
         raise InvalidArgument(
             f"unknown compressor {options.compressor!r}; there are {', '.join(COMPRESSORS)}"
         )
-    stored = stored_dtype(spec.dtype)
     shards = _shards(spec, options)
     said = arguments(spec, options)  # raises for options that the format does not have
+    if spec.dtype.hasobject:
+        said.pop("filters", None)  # strings have their own
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
         with warnings.catch_warnings(action="ignore"):
             made = created(lambda store: create_in(store, spec.shape, stored, chunks, shards, said))
-            kept = spec.dtype.newbyteorder("=").name in DTYPES or _keeps_values(
+            is_known = spec.dtype.hasobject or spec.dtype.newbyteorder("=").name in DTYPES
+            kept = is_known or _keeps_values(
                 stored, spec.dtype, shards is not None, options.zarr_format or 3
             )
     except (OSError, MemoryError):
@@ -195,6 +202,13 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
     if not kept:
         raise Unsupported(f"Zarr cannot hold {held}: values change when they are read again")
     return made
+
+
+def _text_of_format_2(spec: ArraySpec) -> ArraySpec:
+    """Return strings without shards, and without a fill value, which xarray treats as missing."""
+    kept = spec.kept
+    others = {name: value for name, value in kept.others.items() if name != "fill_value"}
+    return dataclasses.replace(spec, kept=dataclasses.replace(kept, shards=None, others=others))
 
 
 def check_dtype(dtype: Any, where: str) -> None:

@@ -18,6 +18,8 @@ from datamover.files.json_values import FILL_VALUE, MISSING, numbers
 
 #: xarray's attribute in arrays of Zarr v2 for the `dimension_names` of v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
+#: Kinds of zarr-python's dtypes for strings of any length, which have codecs of their own.
+TEXT = "OT"
 
 
 def missing_to_zarr(value: Any, dtype: np.dtype) -> Any:
@@ -103,8 +105,8 @@ class ZarrTraits:
         For an array in HDF5, the properties of a copy in HDF5.
     where : str
         The array, as a user names it.
-    only_in_format_2 : tuple of str
-        Names of filters that a copy in format 3 cannot have.
+    losses : tuple of str
+        Descriptions of what a copy in Zarr cannot have, unless it has format 2 like the array.
     """
 
     chunks: Shape
@@ -115,7 +117,7 @@ class ZarrTraits:
     of_format_2: dict[str, Any] | None = None
     native: Any = None
     where: str = ""
-    only_in_format_2: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
 
     def permuted(self, axes: Shape) -> ZarrTraits:
         """Return the properties of the array whose dimension k is dimension axes[k] of this one."""
@@ -173,17 +175,18 @@ def _blosc_for(codec: Any, itemsize: int) -> Any:
 
 def traits_of(array: Any, where: str = "") -> ZarrTraits:
     """Read the properties of an open array of Zarr v2 or v3, which a user names `where`."""
-    found = _of_v2(array) if array.metadata.zarr_format == 2 else _of_v3(array)
-    return dataclasses.replace(found, where=where)
+    return (_of_v2 if array.metadata.zarr_format == 2 else _of_v3)(array, where)
 
 
-def _of_v3(array: Any) -> ZarrTraits:
+def _of_v3(array: Any, where: str) -> ZarrTraits:
     metadata = array.metadata
     stored = tuple(metadata.chunk_grid.chunk_shape)
     inner = _innermost(metadata.codecs, stored)
     chunks, are_in_shards, codecs, compressors = inner or (stored, False, {}, "auto")
     if array.dtype.names:  # the codec does not define the byte order of records
         codecs.pop("serializer", None)
+    if array.dtype.kind in TEXT:
+        codecs = {}
     return ZarrTraits(
         chunks=chunks,
         shards=stored if are_in_shards else None,
@@ -195,6 +198,7 @@ def _of_v3(array: Any) -> ZarrTraits:
             **codecs,
             "chunk_key_encoding": metadata.chunk_key_encoding,
         },
+        where=where,
     )
 
 
@@ -241,13 +245,15 @@ def _innermost(
         chain, are_in_shards = serializer.codecs, True
 
 
-def _of_v2(array: Any) -> ZarrTraits:
+def _of_v2(array: Any, where: str) -> ZarrTraits:
     attributes = array.attrs.asdict()
     names = attributes.get(DIMENSIONS_V2)
     named = isinstance(names, list) and len(names) == len(array.shape)
     if named:
         del attributes[DIMENSIONS_V2]
     fill = array.metadata.fill_value
+    filters = () if array.dtype.kind in TEXT else array.filters or ()
+    words = ", ".join(one.get_config()["id"] for one in filters)
     return ZarrTraits(
         chunks=tuple(max(extent, 1) for extent in array.chunks),
         shards=None,
@@ -262,9 +268,10 @@ def _of_v2(array: Any) -> ZarrTraits:
             "attributes": attributes,
             "fill_value": fill,
             "compressors": array.compressors or None,
-            "filters": array.filters or None,
+            "filters": filters or None,
         },
-        only_in_format_2=tuple(one.get_config()["id"] for one in array.filters or ()),
+        where=where,
+        losses=(f"{where}: its filters are left out: {words}",) if filters else (),
     )
 
 
