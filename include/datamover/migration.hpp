@@ -27,8 +27,8 @@ struct CarryOptions {
     /// was first used with "auto".
     std::string method = "auto";
     /// Whether elements arrive ordered by source process and by their position there. If false,
-    /// "sendrecv", "sort" and all in-place methods may deliver in an order of their own, the same
-    /// for all columns.
+    /// "sort" and all in-place methods may deliver in an order of their own, the same for all
+    /// columns.
     bool stable = true;
 };
 

@@ -11,6 +11,7 @@ is invalid on one process, the call fails on all.
 import re
 import tomllib
 
+from . import c_structures
 from .c_headers import Function, Header
 from .c_text import definition
 
@@ -91,7 +92,11 @@ def body(function: Function, text, header: Header):
     """Return the statements of a function whose expressions are `text`."""
     parts = [statements(function, part, header) for part in text.split("; ")]
     checked, done = ([line for part in parts for line in part[n]] for n in (0, 1))
-    return ["return guarded([&] {", *(f"    {line}" for line in [*checked, *done]), "});"]
+    return [
+        "return guarded([&] {",
+        *(f"    {line}" for line in [*checked, *done]),
+        "});",
+    ]
 
 
 def statements(function: Function, text, header: Header):
@@ -124,7 +129,16 @@ def statements(function: Function, text, header: Header):
 def files(path, header: Header):
     """Return the C++ sources by name."""
     made = {}
-    for room, table in tomllib.loads(path.read_text()).items():
+    rooms = tomllib.loads(path.read_text())
+    structures = rooms.pop("structures")
+    includes = "\n".join(f"#include {name}" for name in structures["include"])
+    functions = [
+        *(c_structures.options(*of, header) for of in structures["options"].items()),
+        *(c_structures.description(*of, header) for of in structures["descriptions"].items()),
+    ]
+    head = HEAD.format(what=structures["about"], includes=includes)
+    made["src/capi/generated/structures.cpp"] = "\n".join([head, *functions])
+    for room, table in rooms.items():
         includes = [f"#include {name}" for name in table.pop("include")]
         parts = [HEAD.format(what=table.pop("about"), includes="\n".join(includes))]
         frees = table.pop("frees", [])

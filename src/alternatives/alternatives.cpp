@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of the paper's implementations, and those with MPI_Alltoallv and MPI_Alltoallw.
+// The table of methods, and the paper's implementations with MPI_Alltoallv and MPI_Alltoallw.
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4.
 #include "alternatives.hpp"
@@ -7,6 +7,8 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -62,10 +64,6 @@ std::int64_t range_end(const ElementRange& range, std::int64_t elems, std::int64
     while (end < elems && range.rows.first_entry(end + 1) <= limit) ++end;
     return std::max(end, std::min(elems, range.begin_elem + 1));
 }
-
-}  // namespace
-
-namespace {
 
 void carry_column_by_alltoallv(State& s, const ElementColumn& column, const ElementBuffer& result) {
     const std::int64_t bytes = column.elem_bytes;
@@ -157,38 +155,47 @@ void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
         carry_column_by_alltoallw(s, transfer.columns[c], transfer.results[c]);
 }
 
-// The table of the alternatives, and how one is run.
+}  // namespace datamover::alternatives
 
+// The table of methods, and how one is run.
+
+namespace datamover::distribute {
 namespace {
 
-constexpr Alternative all[] = {
-    {"alltoallv", carry_by_alltoallv, exchange_by_alltoallv, true},
-    {"alltoallw", carry_by_alltoallw, nullptr, true},
-    {"sendrecv", carry_by_sendrecv, nullptr, true},
-    {"sort", carry_by_sort, exchange_by_sort, false},
+bool fits_int(std::int64_t elems) {
+    return elems <= std::numeric_limits<int>::max();
+}
+
+constexpr Method methods[] = {
+    {"partition", carry_by_partition, exchange_by_partition, true, nullptr},
+    {"alltoallv", alternatives::carry_by_alltoallv, alternatives::exchange_by_alltoallv, true,
+     mpi::all_to_all_reaches},
+    {"alltoallw", alternatives::carry_by_alltoallw, nullptr, true, fits_int},
+    {"sendrecv", alternatives::carry_by_sendrecv, nullptr, true, nullptr},
+    {"sort", alternatives::carry_by_sort, alternatives::exchange_by_sort, false,
+     mpi::all_to_all_reaches},
 };
 
 }  // namespace
 
-void move(const Alternative& how, State& s, NodeSlot& slot, const ColumnTransfer& transfer,
+void move(const Method& how, State& s, NodeSlot& slot, const ColumnTransfer& transfer,
           bool stable) {
-    distribute::propagating_errors(s, [&] { how.move(s, slot, transfer, stable); });
+    propagating_errors(s, [&] { how.move(s, slot, transfer, stable); });
 }
 
-void exchange(const Alternative& how, State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
-    distribute::propagating_errors(s, [&] { how.move_in_place(s, slot, buffer, stable); });
+void exchange(const Method& how, State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
+    propagating_errors(s, [&] { how.move_in_place(s, slot, buffer, stable); });
 }
 
-const Alternative* find(const std::string& name) {
-    for (const Alternative& one : all)
-        if (name == one.name) return &one;
-    return nullptr;
+const Method* find_method(const std::string& name) {
+    const auto* const found = std::ranges::find(methods, name, &Method::name);
+    return found == std::end(methods) ? nullptr : found;
 }
 
-std::string names() {
+std::string method_names() {
     std::string listed;
-    for (const Alternative& one : all) listed += concat(listed.empty() ? "" : ", ", one.name);
+    for (const Method& one : methods) listed += concat(listed.empty() ? "" : ", ", one.name);
     return listed;
 }
 
-}  // namespace datamover::alternatives
+}  // namespace datamover::distribute

@@ -9,11 +9,17 @@
 #include <memory>
 #include <vector>
 
-#include "distribute/alternative.hpp"
+#include "distribute/methods.hpp"
 #include "distribute/target_codes.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover::alternatives {
+
+using distribute::Buffer;
+using distribute::ColumnTransfer;
+using distribute::ElementRange;
+using distribute::NodeSlot;
+using distribute::State;
 
 /// A rank or a number of elements as an index of a vector.
 inline std::size_t at(std::int64_t i) {

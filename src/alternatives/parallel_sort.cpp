@@ -252,12 +252,6 @@ void sort_column(State& s, int tag, const ElementColumn& column, const ElementBu
 
 }  // namespace
 
-std::int64_t scratch_elems(const State& s, std::int64_t elem_bytes) {
-    const std::int64_t fewest = Scratch::fewest_elems(s.nprocs());
-    if (s.limit_bytes == 0) return std::max(usual_scratch_elems, 2 * fewest);
-    return std::max(s.limit_bytes / elem_bytes, fewest);
-}
-
 void carry_by_sort(State& s, NodeSlot& slot, const ColumnTransfer& transfer, bool stable) {
     for (std::size_t c = 0; c < transfer.columns.size(); ++c)
         sort_column(s, slot.tag(), transfer.columns[c], transfer.results[c], stable);
@@ -272,3 +266,9 @@ void exchange_by_alltoallv(State& s, NodeSlot& slot, const Buffer& buffer, bool 
 }
 
 }  // namespace datamover::alternatives
+
+std::int64_t datamover::distribute::scratch_elems(const State& s, std::int64_t elem_bytes) {
+    const std::int64_t fewest = alternatives::Scratch::fewest_elems(s.nprocs());
+    if (s.limit_bytes == 0) return std::max(alternatives::usual_scratch_elems, 2 * fewest);
+    return std::max(s.limit_bytes / elem_bytes, fewest);
+}

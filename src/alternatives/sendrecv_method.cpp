@@ -17,61 +17,12 @@ namespace {
 /// Elements per target that are sent together.
 constexpr std::int64_t aggregated_elems = 128;
 
-/// The places that elements of each source get, where their order is free: those in which the
-/// first move of a migration happened to put them, so that all later ones belong together.
-class FreeOrder {
-public:
-    explicit FreeOrder(State& s) : runs_(s.free_order), fixed_(!runs_.empty()) {
-        if (!fixed_) return;
-        ranges_.resize(at(s.nprocs()));
-        for (const distribute::SourceRun& run : runs_) {
-            ranges_[at(run.source)].push_back({end_, end_ + run.elems});
-            end_ += run.elems;
-        }
-        next_.assign(ranges_.size(), 0);
-    }
-
-    struct Range {
-        std::int64_t begin = 0, end = 0;
-    };
-    /// The next places of a source, at most so many.
-    Range take(int source, std::int64_t elems) {
-        if (!fixed_) {
-            if (runs_.empty() || runs_.back().source != source) runs_.push_back({source, 0});
-            runs_.back().elems += elems;
-            end_ += elems;
-            return {end_ - elems, end_};
-        }
-        Range& range = ranges_[at(source)][next_[at(source)]];
-        const Range taken{range.begin, std::min(range.end, range.begin + elems)};
-        range.begin = taken.end;
-        if (range.begin == range.end) ++next_[at(source)];
-        return taken;
-    }
-
-    /// The begin of so many places, where the next ones lie one behind the other.
-    std::optional<std::int64_t> take_together(int source, std::int64_t elems) {
-        if (fixed_) {
-            const Range& range = ranges_[at(source)][next_[at(source)]];
-            if (range.end - range.begin < elems) return std::nullopt;
-        }
-        return take(source, elems).begin;
-    }
-
-private:
-    std::vector<distribute::SourceRun>& runs_;
-    bool fixed_;
-    std::int64_t end_ = 0;
-    std::vector<std::vector<Range>> ranges_;  ///< per source
-    std::vector<std::size_t> next_;
-};
-
 /// Sends elements as soon as a target's buffer is full, and receives meanwhile. In a message the
 /// columns of an element lie side by side. Each target has two buffers: one is filled while the
 /// other is under way.
 class Aggregator {
 public:
-    Aggregator(State& state, NodeSlot& slot, const ColumnTransfer& transfer, bool stable)
+    Aggregator(State& state, NodeSlot& slot, const ColumnTransfer& transfer)
         : s_(state),
           transfer_(transfer),
           elem_bytes_(transfer.elem_bytes()),
@@ -81,9 +32,7 @@ public:
           buffer_elems_(buffer_elems(state, elem_bytes_)),
           buffers_(at(state.nprocs())),
           next_(state.recv_starts),
-          left_(state.recv_counts) {
-        if (!stable) free_order_.emplace(state);
-    }
+          left_(state.recv_counts) {}
 
     void run() {
         const ElementRange all = s_.all_elems();
@@ -115,30 +64,20 @@ private:
                                         aggregated_elems);
     }
 
-    /// Elements that arrive go to their source's own part of the results, or, where the order is
-    /// free, to the next places there are.
-    void place(int source, const std::byte* from, std::int64_t stride, std::int64_t elems) {
+    /// Gives the next elements of a source their places: those of its own part of the results.
+    std::int64_t take_places(int source, std::int64_t elems) {
         left_[at(source)] -= elems;
-        while (elems > 0) {
-            FreeOrder::Range to{next_[at(source)], next_[at(source)] + elems};
-            if (free_order_) to = free_order_->take(source, elems);
-            next_[at(source)] += to.end - to.begin;
-            elems -= to.end - to.begin;
-            if (one_column_ && stride == elem_bytes_) {
-                std::memcpy(transfer_.results.front().data + to.begin * elem_bytes_, from,
-                            at((to.end - to.begin) * elem_bytes_));
-                from += (to.end - to.begin) * elem_bytes_;
-                continue;
+        return std::exchange(next_[at(source)], next_[at(source)] + elems);
+    }
+
+    /// Takes elements out of a message.
+    void unpack(const std::byte* from, std::int64_t begin, std::int64_t elems) const {
+        for (std::int64_t i = begin; i < begin + elems; ++i)
+            for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+                const std::int64_t bytes = transfer_.columns[c].elem_bytes;
+                std::memcpy(transfer_.results[c].data + i * bytes, from, at(bytes));
+                from += bytes;
             }
-            for (std::int64_t i = to.begin; i < to.end; ++i, from += stride) {
-                const std::byte* part = from;
-                for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
-                    const std::int64_t bytes = transfer_.columns[c].elem_bytes;
-                    std::memcpy(transfer_.results[c].data + i * bytes, part, at(bytes));
-                    part += bytes;
-                }
-            }
-        }
     }
 
     static const std::byte* place_in(const ElementColumn& column, std::int64_t elem) {
@@ -174,22 +113,12 @@ private:
     }
 
     void put_here(std::int64_t elem) {
-        if (here_.begin == here_.end) here_ = more_places_here();
-        const std::int64_t place = here_.begin++;
-        --left_[at(s_.rank())];
+        const std::int64_t place = take_places(s_.rank(), 1);
         for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
             const ElementColumn& column = transfer_.columns[c];
             std::memcpy(transfer_.results[c].data + place * column.elem_bytes,
                         place_in(column, elem), at(column.elem_bytes));
         }
-    }
-
-    /// Many at once: so many elements of its own this process has at least.
-    FreeOrder::Range more_places_here() {
-        const int rank = s_.rank();
-        const std::int64_t left = left_[at(rank)];
-        if (free_order_) return free_order_->take(rank, std::min(left, aggregated_elems));
-        return {next_[at(rank)], next_[at(rank)] + left};
     }
 
     void flush(int rank) {
@@ -219,26 +148,18 @@ private:
         }
     }
 
-    /// Where the next elements of a source go, if that is one behind the other.
-    std::optional<std::int64_t> take_places(int source, std::int64_t elems) {
-        if (free_order_) return free_order_->take_together(source, elems);
-        return std::exchange(next_[at(source)], next_[at(source)] + elems);
-    }
-
+    /// One column goes straight to its places.
     void receive_from(int rank, std::int64_t bytes) {
-        const std::int64_t elems = bytes / elem_bytes_;
-        const std::optional<std::int64_t> begin =
-            one_column_ ? take_places(rank, elems) : std::nullopt;
-        if (!begin) {
-            if (!incoming_) incoming_ = make_buffer(buffer_elems_);
-            receives_.receive({incoming_->data, bytes}, rank, incoming_);
-            receives_.wait();
-            return place(rank, incoming_->data, elem_bytes_, elems);
+        const std::int64_t elems = bytes / elem_bytes_, begin = take_places(rank, elems);
+        const ElementBuffer& result = transfer_.results.front();
+        if (one_column_) {
+            receives_.receive({result.data + begin * elem_bytes_, bytes}, rank, result.owner);
+            return receives_.wait();
         }
-        const auto& result = transfer_.results.front();
-        receives_.receive({result.data + *begin * elem_bytes_, bytes}, rank, result.owner);
+        if (!incoming_) incoming_ = make_buffer(buffer_elems_);
+        receives_.receive({incoming_->data, bytes}, rank, incoming_);
         receives_.wait();
-        left_[at(rank)] -= elems;
+        unpack(incoming_->data, begin, elems);
     }
 
     State& s_;
@@ -249,16 +170,14 @@ private:
     std::int64_t buffer_elems_;
     std::vector<Buffer> buffers_;
     memory::AllocationPtr incoming_;
-    FreeOrder::Range here_;           ///< places for elements of this process
     std::vector<std::int64_t> next_;  ///< per source: where its next element belongs
     std::vector<std::int64_t> left_;  ///< per source: elements that have not come
-    std::optional<FreeOrder> free_order_;
 };
 
 }  // namespace
 
-void carry_by_sendrecv(State& s, NodeSlot& slot, const ColumnTransfer& transfer, bool stable) {
-    Aggregator(s, slot, transfer, stable).run();
+void carry_by_sendrecv(State& s, NodeSlot& slot, const ColumnTransfer& transfer, bool) {
+    Aggregator(s, slot, transfer).run();
 }
 
 }  // namespace datamover::alternatives

@@ -62,15 +62,6 @@ inline ArrayPart part_of_matrix(const Layout& l, std::int64_t rank, const int* d
     return part;
 }
 
-inline FileOptions options_of(const datamover_file_options* given_options) {
-    FileOptions made;
-    if (!given_options) return made;
-    made.format = static_cast<FileFormat>(given_options->format);
-    if (given_options->ranks)
-        made.ranks = values_or_none(given_options->ranks, given_options->num_ranks, "ranks");
-    if (given_options->max_bytes != 0) made.max_bytes = given_options->max_bytes;
-    made.overwrite = given_options->overwrite != 0;
-    return made;
-}
+FileOptions options_of(const datamover_file_options* options);
 
 }  // namespace datamover::capi

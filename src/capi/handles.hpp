@@ -141,11 +141,6 @@ inline std::optional<double> timeout_of(double timeout_seconds) {
     return timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds);
 }
 
-/// Sets a timeout among options, in which 0 selects the default.
-inline void set_timeout(std::optional<double>& timeout, double seconds) {
-    if (seconds != 0) timeout = timeout_of(seconds);
-}
-
 /// `count` values that start at a pointer, NULL being right for none.
 template <class T>
 std::vector<T> values(const T* first, std::int64_t count, const char* name) {
@@ -219,6 +214,12 @@ void write_list(const Results& results, Result* to, const char* what, std::int64
                 std::int64_t* count) {
     announce_count(std::ssize(results), to, capacity, count, what);
     if (to) std::copy(results.begin(), results.end(), to);
+}
+
+/// Long texts are cut.
+template <std::size_t n>
+void write_text(const std::string& text, char (&to)[n]) {
+    to[text.copy(to, n - 1)] = 0;
 }
 
 inline ScalarType scalar_type(datamover_type type) {

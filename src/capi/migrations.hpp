@@ -15,14 +15,7 @@ struct datamover_migration {
 namespace datamover::capi {
 
 /// NULL: the defaults.
-inline MigrationOptions options_of(const datamover_migration_options* given_options) {
-    MigrationOptions options;
-    if (!given_options) return options;
-    options.max_bytes = given_options->max_bytes;
-    if (given_options->method) options.carry.method = given_options->method;
-    options.carry.stable = given_options->any_order == 0;
-    return options;
-}
+MigrationOptions options_of(const datamover_migration_options* options);
 
 inline TargetList target_list(const datamover_targets& targets) {
     if (targets.elems < 0 || targets.targets_per_elem < 0)

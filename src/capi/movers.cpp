@@ -2,7 +2,6 @@
 // C interface of movers, arrays, migrations and progress: what is not generated.
 #include "movers.hpp"
 
-#include <complex>
 #include <mutex>
 #include <vector>
 
@@ -16,56 +15,6 @@ using namespace datamover;
 using namespace datamover::capi;
 
 namespace datamover::capi {
-namespace {
-
-std::complex<double> factor(const double* parts) {
-    return {parts[0], parts[1]};
-}
-
-template <std::size_t n>
-void write_text(const std::string& text, char (&to)[n]) {
-    to[text.copy(to, n - 1)] = 0;
-}
-
-}  // namespace
-
-MoverOptions mover_options_of(const datamover_mover_options* given_options) {
-    MoverOptions options;
-    if (given_options && given_options->op) options.op = op_from_name(given_options->op);
-    if (given_options && given_options->transport) options.transport = given_options->transport;
-    if (given_options && given_options->alpha) options.alpha = factor(given_options->alpha);
-    if (given_options && given_options->beta) options.beta = factor(given_options->beta);
-    options.conjugate = given_options && given_options->conjugate != 0;
-    if (given_options) options.max_bytes = given_options->max_bytes;
-    options.check = given_options && given_options->check != 0;
-    return options;
-}
-
-datamover_mover_pair described(const MoverPair& pair) {
-    datamover_mover_pair line{};
-    line.peer = pair.peer;
-    line.sends = pair.sends;
-    line.elems = pair.elems;
-    line.bytes = pair.bytes;
-    line.relation_bytes = pair.relation_bytes;
-    line.chunks = pair.chunks;
-    write_text(pair.transport, line.transport);
-    write_text(pair.why, line.why);
-    write_text(pair.encoding, line.encoding);
-    write_text(pair.kernel, line.kernel);
-    return line;
-}
-
-datamover_mover_trial described(const MoverTrial& trial) {
-    datamover_mover_trial line{};
-    line.seconds = trial.seconds;
-    line.rounds = trial.rounds;
-    line.chosen = trial.chosen;
-    write_text(trial.transport, line.transport);
-    write_text(trial.why_not, line.why_not);
-    write_text(trial.passed_over, line.passed_over);
-    return line;
-}
 
 static std::vector<ArrayPart> parts(const datamover_array* const* arrays, std::int64_t count,
                                     const char* name) {

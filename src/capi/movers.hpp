@@ -9,7 +9,7 @@
 namespace datamover::capi {
 
 /// NULL: the defaults. Throws invalid_argument for names that are unknown.
-MoverOptions mover_options_of(const datamover_mover_options* given_options);
+MoverOptions options_of(const datamover_mover_options* options);
 /// Long texts are cut.
 datamover_mover_pair described(const MoverPair& pair);
 datamover_mover_trial described(const MoverTrial& trial);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // C interface: copying sections of ScaLAPACK matrices without BLACS.
 #include <algorithm>
-#include <bit>
 
 #include "datamover/scalapack_copy.hpp"
 #include "geometry/make_error.hpp"
@@ -40,30 +39,6 @@ MatrixArguments arguments_of(const datamover_matrix& matrix) {
     // What is not looked at does not tell one call from another.
     told.descriptor[0] = told.descriptor[1] = 0;
     return told;
-}
-
-void append_key(std::vector<std::int64_t>& key, const datamover_matrix* matrix) {
-    if (!matrix) return key.push_back(-1);
-    key.insert(key.end(), {static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(matrix->data)),
-                           matrix->row, matrix->column, matrix->nprow, matrix->npcol,
-                           matrix->grid_row, matrix->grid_column});
-    if (matrix->descriptor && matrix->nprow > 0)
-        key.insert(key.end(), matrix->descriptor + 2, matrix->descriptor + 9);
-}
-
-void append_key(std::vector<std::int64_t>& key, const datamover_mover_options* options) {
-    if (!options) return key.push_back(-1);
-    for (const double* factor : {options->alpha, options->beta}) {
-        key.push_back(factor != nullptr);
-        if (!factor) continue;
-        key.push_back(std::bit_cast<std::int64_t>(factor[0]));
-        key.push_back(std::bit_cast<std::int64_t>(factor[1]));
-    }
-    key.insert(key.end(), {options->conjugate, options->max_bytes, options->check});
-    for (const char* name : {options->op, options->transport}) {
-        key.push_back(-1);
-        for (; name && *name; ++name) key.push_back(*name);
-    }
 }
 
 void tell(const Mover& mover, datamover_matrix_outcome& outcome) {
@@ -105,14 +80,6 @@ int move_matrix(MPI_Comm comm, const Move& move, const datamover_matrix* a,
                 const datamover_matrix* b, bool trapezoid, datamover_matrix_outcome* outcome) {
     int wrong_argument = 0;
     const int code = guarded([&] {
-        std::vector<std::int64_t> key;
-        if (move.m != 0 && move.n != 0) {
-            key = {move.m,          move.n,    move.elem_bytes, move.type,
-                   move.transposed, move.uplo, move.diag};
-            append_key(key, a);
-            append_key(key, b);
-            append_key(key, move.options);
-        }
         const auto arguments = [&] {
             CopyArguments copy;
             copy.m = move.m, copy.n = move.n, copy.elem_bytes = move.elem_bytes;
@@ -122,10 +89,10 @@ int move_matrix(MPI_Comm comm, const Move& move, const datamover_matrix* a,
             copy.transposed = move.transposed != 0;
             if (trapezoid) copy.part = trapezoid_of(move.uplo, move.diag);
             copy.type = scalar_type(move.type, move.elem_bytes);
-            copy.options = mover_options_of(move.options);
+            copy.options = options_of(move.options);
             return copy;
         };
-        const Mover mover = copy_section(comm, key, arguments, wrong_argument);
+        const Mover mover = copy_section(comm, arguments, wrong_argument);
         if (outcome) tell(mover, *outcome);
     });
     if (outcome) outcome->wrong_argument = wrong_argument;

@@ -17,29 +17,8 @@ struct datamover_stream_manager {
 
 namespace datamover::capi {
 
-inline StreamOptions options_of(const datamover_stream_options* given_options) {
-    StreamOptions made;
-    if (!given_options) return made;
-    if (given_options->pathways != 0) made.pathways = given_options->pathways;
-    if (given_options->policy) made.policy = given_options->policy;
-    if (given_options->queue_steps != 0) made.queue_steps = given_options->queue_steps;
-    if (given_options->queue_bytes != 0) made.queue_bytes = given_options->queue_bytes;
-    made.consumers = given_options->consumers;
-    if (given_options->token) made.token = given_options->token;
-    set_timeout(made.timeout_seconds, given_options->timeout_seconds);
-    made.shared_memory = given_options->no_shared_memory == 0;
-    made.open = given_options->open != 0;
-    return made;
-}
-
-inline StreamManagerOptions options_of(const datamover_stream_manager_options* given_options) {
-    StreamManagerOptions made;
-    if (!given_options) return made;
-    if (given_options->active != 0) made.active = given_options->active;
-    if (given_options->unit) made.unit = given_options->unit;
-    if (given_options->stall_seconds != 0) made.stall_seconds = given_options->stall_seconds;
-    return made;
-}
+StreamOptions options_of(const datamover_stream_options* options);
+StreamManagerOptions options_of(const datamover_stream_manager_options* options);
 
 inline std::optional<std::int64_t> step_or_next(std::int64_t step) {
     return step == DATAMOVER_NEXT_STEP ? std::nullopt : std::optional<std::int64_t>(step);
@@ -57,16 +36,7 @@ struct datamover_stream_source {
 
 namespace datamover::capi {
 
-inline StreamSourceOptions options_of(const datamover_source_options* given_options) {
-    StreamSourceOptions made;
-    if (!given_options) return made;
-    if (given_options->token) made.token = given_options->token;
-    set_timeout(made.timeout_seconds, given_options->timeout_seconds);
-    made.ahead = given_options->ahead;
-    made.shared_memory = given_options->no_shared_memory == 0;
-    made.newest = given_options->newest != 0;
-    return made;
-}
+StreamSourceOptions options_of(const datamover_source_options* options);
 
 inline std::map<std::string, ArrayPart> wanted_of(std::int64_t count, const char* const* names,
                                                   const datamover_array* const* arrays) {

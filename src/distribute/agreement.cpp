@@ -15,9 +15,6 @@
 namespace datamover::distribute {
 namespace {
 
-/// Two bits of a notice's number are taken otherwise.
-constexpr std::int64_t signature_limit = std::int64_t{1} << 60;
-
 /// Throws on all processes that one of them makes another call than process 0. Collective.
 [[noreturn]] void refuse_different(const mpi::ProcessGroup& group, const Call& call) {
     mpi::require_same(group, {{"calls of a migration", call.describe()}}, "made");
@@ -34,7 +31,7 @@ std::int64_t Call::signature() const {
     for (const ElementColumn& c : columns_)
         words.put_all(std::array{c.elem_bytes, static_cast<std::int64_t>(c.type),
                                  geometry::text_digest(c.type_name)});
-    return words.value() % signature_limit;
+    return words.value();
 }
 
 std::string Call::describe() const {
@@ -77,74 +74,44 @@ bool agree(State& s, NodeSlot& slot, const LocalError& mine, const Call& call, b
     return all.limited;
 }
 
-namespace {
-
-void merge(Notices& all, const Notice& mine, std::int64_t theirs) {
-    all.failed = all.failed || theirs % 2 != 0;
-    all.limited = all.limited || theirs / 2 % 2 != 0;
-    all.differ = all.differ || theirs / 4 != mine.signature;
-}
-
-}  // namespace
-
-/// Two bits, and the signature above them.
-std::int64_t packed(const Notice& mine) {
-    return mine.signature * 4 + (mine.limited ? 2 : 0) + (mine.failed ? 1 : 0);
-}
-
-Notices collected_notices(const State& s, const NodeSlot& slot, const Notice& mine) {
-    Notices all{mine.failed, mine.limited, false};
-    for (int p = 0; p < s.channel->size(); ++p)
-        if (p != s.channel->me())
-            merge(all, mine, slot.collected()[static_cast<std::size_t>(p)].status);
-    return all;
-}
-
-NoticeReduction::NoticeReduction(const mpi::ProcessGroup& group, const Notice& mine)
-    : group_(group) {
-    buffers_->mine = {mine.failed ? 1 : 0, mine.limited ? 1 : 0, mine.signature, -mine.signature};
-}
-
-NoticeReduction::~NoticeReduction() {
-    if (request_ != MPI_REQUEST_NULL) group_.abandon(buffers_);
-}
-
-void NoticeReduction::begin() {
-    begun_ = true;
-    mpi::check(MPI_Iallreduce(buffers_->mine.data(), buffers_->largest.data(),
-                              static_cast<int>(buffers_->mine.size()), MPI_INT64_T, MPI_MAX,
-                              group_.comm(), &request_),
-               "MPI_Iallreduce");
-}
-
-bool NoticeReduction::is_complete() {
-    int done = 0;
-    mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    return done != 0;
-}
-
-Notices NoticeReduction::result() const {
-    const Numbers& largest = buffers_->largest;
-    return {largest[0] != 0, largest[1] != 0, largest[2] != -largest[3]};
-}
-
 NoticeExchange::NoticeExchange(const State& state, NodeSlot& slot, const Notice& mine)
-    : s_(state), slot_(slot), mine_(mine) {
-    if (state.channel->messages_needed()) reduction_.emplace(*state.group, mine);
+    : s_(state),
+      slot_(slot),
+      numbers_(std::make_shared<NoticeNumbers>(
+          NoticeNumbers{mine.failed, mine.limited, mine.signature, -mine.signature})) {}
+
+NoticeExchange::~NoticeExchange() {
+    if (request_ != MPI_REQUEST_NULL) s_.group->abandon(numbers_);
+}
+
+void NoticeExchange::post(const std::vector<std::int64_t>& counts) {
+    std::vector<NodeSlot::Numbers> to_each(static_cast<std::size_t>(s_.channel->size()),
+                                           {0, *numbers_});
+    for (std::size_t p = 0; p < to_each.size() && !counts.empty(); ++p)
+        to_each[p].count =
+            counts[static_cast<std::size_t>(s_.channel->rank_of(static_cast<int>(p)))];
+    slot_.post(to_each);
 }
 
 void NoticeExchange::begin() {
-    slot_.post(std::vector<NodeSlot::Numbers>(static_cast<std::size_t>(s_.channel->size()),
-                                              {0, packed(mine_)}));
-    if (reduction_) reduction_->begin();
+    if (!s_.channel->messages_needed()) return;
+    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, numbers_->data(), static_cast<int>(numbers_->size()),
+                              MPI_INT64_T, MPI_MAX, s_.group->comm(), &request_),
+               "MPI_Iallreduce");
 }
 
 bool NoticeExchange::is_complete() {
-    return reduction_ ? reduction_->is_complete() : slot_.collect();
+    int done = 1;
+    if (request_ != MPI_REQUEST_NULL)
+        mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    return done != 0 && slot_.collect();
 }
 
 Notices NoticeExchange::result() const {
-    return reduction_ ? reduction_->result() : collected_notices(s_, slot_, mine_);
+    NoticeNumbers largest = *numbers_;
+    for (const NodeSlot::Numbers& theirs : slot_.collected())
+        std::ranges::transform(largest, theirs.notice, largest.begin(), std::ranges::max);
+    return {largest[0] != 0, largest[1] != 0, largest[2] != -largest[3]};
 }
 
 // Moves of elements between start and wait.
@@ -169,7 +136,10 @@ public:
           notices_(state, slot, {brought_.local_error.told.has_value(), false, call_.signature()}) {
     }
 
-    void announce() override { notices_.begin(); }
+    void announce() override {
+        notices_.post();
+        notices_.begin();
+    }
     void begin() override {}
 
     Progress progress() override {
@@ -225,11 +195,8 @@ private:
     }
 
     void begin_next() {
-        const std::size_t n = std::min(offered_columns, brought_.columns.size() - next_);
-        const ColumnTransfer some{std::span(brought_.columns).subspan(next_, n),
-                                  std::span(brought_.results).subspan(next_, n)};
-        next_ += n;
-        now_ = make_transfer(s_, slot_, some);
+        const ColumnTransfer all{brought_.columns, brought_.results};
+        now_ = make_transfer(s_, slot_, all.next(next_, offered_columns));
         now_->begin();
     }
 

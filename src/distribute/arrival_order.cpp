@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "distribute/alternative.hpp"
+#include "methods.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -25,17 +25,12 @@ std::vector<Label> own_labels(const State& s, std::int64_t room) {
 /// The labels of what arrives, in the order of a delivery. Collective.
 std::vector<Label> delivered(State& s, NodeSlot& slot, const Delivery& how) {
     constexpr auto bytes = static_cast<std::int64_t>(sizeof(Label));
-    const auto* alternative = alternatives::find(how.method);
+    const Method& method = *find_method(how.method);
     if (how.in_place) {
         std::vector<Label> labels =
             own_labels(s, std::max({how.capacity_elems, s.elems, s.received()}));
         auto* data = reinterpret_cast<std::byte*>(labels.data());
-        if (alternative) {
-            const alternatives::Buffer buffer{data, bytes, how.capacity_elems, how.scratch_elems};
-            alternatives::exchange(*alternative, s, slot, buffer, false);
-        } else {
-            run(s, *make_in_place_transfer(s, slot, data, bytes, false));
-        }
+        exchange(method, s, slot, {data, bytes, how.capacity_elems, how.scratch_elems}, false);
         labels.resize(static_cast<std::size_t>(s.received()));
         return labels;
     }
@@ -44,7 +39,7 @@ std::vector<Label> delivered(State& s, NodeSlot& slot, const Delivery& how) {
     const ElementColumn column{labels.data(), bytes, bytes};
     const ElementBuffer buffer{
         reinterpret_cast<std::byte*>(result.data()), s.received() * bytes, {}};
-    alternatives::move(*alternative, s, slot, {{&column, 1}, {&buffer, 1}}, false);
+    move(method, s, slot, {{&column, 1}, {&buffer, 1}}, false);
     return result;
 }
 

@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lanes.hpp"
 #include "memory/cache_lines.hpp"
-#include "messages.hpp"
-#include "migration_state.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -23,8 +22,8 @@ public:
         : SlotOperation(state, slot),
           transfer_(transfer),
           elem_bytes_(transfer.elem_bytes()),
-          sends_(*state.group, slot.tag()),
-          receives_(*state.group, slot.tag()),
+          lanes_(state, slot, elem_bytes_, true),
+          next_(state.recv_starts),
           places_(at(state.nprocs()) + 1, nullptr),
           range_(state.all_elems()) {
         range_.end_elem = 0;
@@ -33,7 +32,8 @@ public:
     }
 
     void begin() override {
-        expect_arrivals();
+        for (int r = 0; r < s_.nprocs(); ++r)
+            if (r != s_.rank()) lanes_.expect(r, s_.recv_counts[at(r)]);
         offer_windows();
         find_targets();
     }
@@ -41,7 +41,7 @@ public:
     bool advance() override {
         const bool all_arrived = take_arrivals();
         if (!find_windows()) return false;
-        while (staging_free()) {
+        while (lanes_.all_taken()) {
             if (fanned_out_) return all_arrived;
             fan_out_round();
         }
@@ -49,12 +49,8 @@ public:
     }
 
     std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> ranks;
-        for (const Arrival& arrival : arrivals_)
-            if (arrival.left > 0) ranks.push_back(arrival.rank);
+        std::vector<std::int64_t> ranks = lanes_.waiting_for();
         for (const Unknown& target : unknown_) ranks.push_back(target.rank);
-        for (const Staged& target : staged_)
-            if (target.unacknowledged) ranks.push_back(target.rank);
         return ranks;
     }
 
@@ -72,45 +68,30 @@ private:
     struct Staged {
         int rank = 0, position = -1;
         std::int64_t elems = 0, offset_bytes = 0;  ///< in this round
-        bool unacknowledged = false;
     };
-    struct Arrival {
-        int rank = 0, position = -1;
-        std::int64_t next_elem = 0, left = 0;
-        bool by_message = false;
-        std::int64_t coming_elems = 0;  ///< in the message `number`
-        std::size_t number = 0;
-    };
-
-    void expect_arrivals() {
-        for (int r = 0; r < s_.nprocs(); ++r) {
-            if (r == s_.rank() || s_.recv_counts[at(r)] == 0) continue;
-            const int p = channel_.position(r);
-            Arrival arrival{r, p, s_.recv_starts[at(r)], s_.recv_counts[at(r)], p < 0};
-            arrivals_.push_back(arrival);
-        }
-    }
-
     /// Tells the senders on the node where their elements belong.
     void offer_windows() {
-        const bool any =
-            std::ranges::any_of(arrivals_, [](const Arrival& a) { return a.position >= 0; });
+        std::vector<int> senders;  // ranks
+        for (int r = 0; r < s_.nprocs(); ++r)
+            if (r != s_.rank() && s_.recv_counts[at(r)] > 0 && channel_.position(r) >= 0)
+                senders.push_back(r);
         std::vector<std::optional<memory::SharedPlace>> windows;
         bool reachable = true;
-        for (std::size_t c = 0; any && reachable && c < transfer_.columns.size(); ++c) {
+        for (std::size_t c = 0; !senders.empty() && reachable && c < transfer_.columns.size();
+             ++c) {
             windows.push_back(
                 share(transfer_.results[c].data, s_.received() * transfer_.columns[c].elem_bytes));
             reachable = windows.back().has_value();
         }
-        for (const Arrival& arrival : arrivals_) {
-            if (arrival.position < 0) continue;
-            Offer& offer = slot_.prepare(Topic::windows, arrival.position);
+        for (const int r : senders) {
+            const int p = channel_.position(r);
+            Offer& offer = slot_.prepare(Topic::windows, p);
             offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
             for (std::size_t c = 0; reachable && c < windows.size(); ++c) {
                 offer.places[c] = *windows[c];
-                offer.places[c].offset_bytes += arrival.next_elem * transfer_.columns[c].elem_bytes;
+                offer.places[c].offset_bytes += next_[at(r)] * transfer_.columns[c].elem_bytes;
             }
-            slot_.publish(Topic::windows, arrival.position);
+            slot_.publish(Topic::windows, p);
         }
     }
 
@@ -180,7 +161,7 @@ private:
         range_.end_elem = std::min(round_end(), s_.elems);
         stage(range_.begin_elem == 0 && range_.end_elem == s_.elems);
         for (std::size_t c = 0; c < transfer_.columns.size(); ++c) fan_out_column(c);
-        for (Staged& target : staged_) dispatch(target);
+        for (const Staged& target : staged_) dispatch(target);
         fanned_out_ = range_.end_elem >= s_.elems;
         for (const Direct& target : direct_)
             if (fanned_out_ && target.position >= 0) {
@@ -221,103 +202,47 @@ private:
         for (Direct& target : direct_) target.next[c] = places_[at(target.rank)];
     }
 
-    void dispatch(Staged& target) {
+    void dispatch(const Staged& target) {
         if (target.elems == 0) return;
-        const bool reachable = target.position >= 0 && staging_->segment;
-        if (target.position >= 0) {
-            Offer& offer = slot_.prepare(Topic::elements, target.position);
-            offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
-            offer.elems = target.elems;
-            if (reachable)
-                offer.places[0] = {staging_->segment->name(),
-                                   staging_->segment_offset_bytes + target.offset_bytes};
-            slot_.publish(Topic::elements, target.position);
-            target.unacknowledged = true;
-        }
-        if (reachable) return;
-        const Part part{staging_->data + target.offset_bytes, target.elems * elem_bytes_};
-        sends_.send({&part, 1}, target.rank, staging_);
-        ++s_.last_move.messages;
-    }
-
-    bool staging_free() {
-        bool free = sends_.all_complete();
-        for (Staged& target : staged_) {
-            if (target.unacknowledged && slot_.acknowledged(target.position))
-                target.unacknowledged = false;
-            free = free && !target.unacknowledged;
-        }
-        return free;
+        const std::byte* from = staging_->data + target.offset_bytes;
+        const Part part{from, target.elems * elem_bytes_, memory::place_of(staging_.get(), from)};
+        lanes_.give(target.rank, target.elems, {&part, 1}, staging_);
     }
 
     /// Takes what has come; true when everything has.
     bool take_arrivals() {
-        bool all = true;
-        for (Arrival& arrival : arrivals_) {
-            if (arrival.left == 0) continue;
-            if (arrival.by_message)
-                take_message(arrival);
-            else if (const Offer* offer = slot_.take(Topic::elements, arrival.position))
-                take_offer(arrival, *offer);
-            all = all && arrival.left == 0;
-        }
+        const bool all = lanes_.take(
+            false, [&](const LaneSource& source) { return LaneRoom{room_for(source), owners_}; },
+            [&](const LaneSource& source) { place(source); });
+        lanes_.acknowledge();
         return all;
     }
 
-    void take_message(Arrival& arrival) {
-        if (arrival.coming_elems == 0) {
-            const std::int64_t bytes = receives_.probe(arrival.rank);
-            if (bytes < 0) return;
-            arrival.coming_elems = bytes / elem_bytes_;
-            arrival.number = receives_.receive(parts_of(arrival), arrival.rank, owners_);
-        }
-        if (!receives_.is_complete(arrival.number)) return;
-        take(arrival, arrival.coming_elems);
-        arrival.coming_elems = 0;
-    }
-
-    std::vector<Part> parts_of(const Arrival& arrival) const {
+    std::vector<Part> room_for(const LaneSource& source) const {
         std::vector<Part> parts;
         for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
             const std::int64_t bytes = transfer_.columns[c].elem_bytes;
-            parts.push_back({transfer_.results[c].data + arrival.next_elem * bytes,
-                             arrival.coming_elems * bytes});
+            parts.push_back(
+                {transfer_.results[c].data + next_[at(source.rank)] * bytes, source.elems * bytes});
         }
         return parts;
     }
 
-    void take(Arrival& arrival, std::int64_t elems) {
+    void place(const LaneSource& source) {
         note_progress();
-        arrival.next_elem += elems;
-        arrival.left -= elems;
-        if (arrival.position < 0) return;
-        slot_.acknowledge(arrival.position);
-        arrival.by_message = false;
-    }
-
-    void take_offer(Arrival& arrival, const Offer& offer) {
-        if (offer.kind == OfferKind::done) {
-            arrival.left = 0;
-            return;
+        const std::byte* from = source.places.empty() ? nullptr : source.places.front();
+        for (const Part& part : room_for(source)) {
+            if (!from) break;
+            std::memcpy(const_cast<std::byte*>(part.data), from, at(part.bytes));
+            from += part.bytes;
         }
-        if (offer.kind == OfferKind::unreachable) {
-            arrival.by_message = true;
-            take_message(arrival);
-            return;
-        }
-        const std::byte* from = channel_.address(arrival.position, offer.places[0]);
-        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
-            const std::int64_t bytes = transfer_.columns[c].elem_bytes;
-            std::memcpy(transfer_.results[c].data + arrival.next_elem * bytes, from,
-                        at(offer.elems * bytes));
-            from += offer.elems * bytes;
-        }
-        take(arrival, offer.elems);
+        next_[at(source.rank)] += source.elems;
     }
 
     ColumnTransfer transfer_;
     std::int64_t elem_bytes_;
-    Messages sends_, receives_;
+    Lanes lanes_;
+    std::vector<std::int64_t> next_;  ///< per source: the place of its next element
     std::vector<std::byte*> places_;
     ElementRange range_;  ///< of the last round
     bool fanned_out_ = false;
@@ -327,7 +252,6 @@ private:
     std::vector<Unknown> unknown_;
     std::vector<Direct> direct_;
     std::vector<Staged> staged_;
-    std::vector<Arrival> arrivals_;
     memory::AllocationPtr staging_;
 };
 
@@ -335,6 +259,13 @@ private:
 
 OperationPtr make_transfer(State& state, NodeSlot& slot, const ColumnTransfer& transfer) {
     return std::make_unique<FanOut>(state, slot, transfer);
+}
+
+void carry_by_partition(State& state, NodeSlot& slot, const ColumnTransfer& transfer, bool) {
+    for (std::size_t c = 0; c < transfer.columns.size();) {
+        FanOut some(state, slot, transfer.next(c, offered_columns));
+        run(state, some);
+    }
 }
 
 }  // namespace datamover::distribute

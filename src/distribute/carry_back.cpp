@@ -3,24 +3,37 @@
 //
 // Values for one home lie one behind the other where they are: nothing is packed. On a node the
 // home reads them straight from the holder's memory, or from a shared copy where that is private.
+//
+// With a limit on extra memory they go back in rounds, each for some of the elements of every
+// process: so many that no holder has more than a share of the limit to hand over.
 #include <algorithm>
 #include <cstring>
 
-#include "messages.hpp"
-#include "migration_state.hpp"
+#include "lanes.hpp"
 
 namespace datamover::distribute {
 namespace {
 
+/// The values that go back in one round.
+struct Portion {
+    ElementRange range;                    ///< the elements of this process that they are for
+    std::span<const std::int64_t> wanted;  ///< how many come from each rank
+    std::span<const std::int64_t> given;   ///< how many each rank gets
+    std::span<const std::int64_t> first;   ///< the number in stable order of the first of these
+};
+
 class BackCarrier final : public SlotOperation {
 public:
-    BackCarrier(State& state, NodeSlot& slot, const ReverseTransfer& way)
+    BackCarrier(State& state, NodeSlot& slot, const ReverseTransfer& way, const Portion& portion)
         : SlotOperation(state, slot),
           way_(way),
-          elem_bytes_(way.transfer.elem_bytes()),
-          sends_(*state.group, slot.tag()),
-          receives_(*state.group, slot.tag()),
-          sources_(way.transfer.columns.size()) {}
+          portion_(portion),
+          lanes_(state, slot, way.transfer.elem_bytes(), false),
+          sources_(way.transfer.columns.size()),
+          copy_starts_(1, 0) {
+        for (const std::int64_t elems : portion.given)
+            copy_starts_.push_back(copy_starts_.back() + elems);
+    }
 
     void begin() override {
         for (std::size_t c = 0; c < sources_.size(); ++c) make_dense(c);
@@ -31,44 +44,40 @@ public:
     bool advance() override {
         if (!collected_ && find_values()) {
             for (std::size_t c = 0; c < sources_.size(); ++c) collect_column(c);
-            for (const int position : holders_) slot_.acknowledge(position);
+            lanes_.acknowledge();
             collected_ = true;
         }
-        std::erase_if(readers_, [&](int position) { return slot_.acknowledged(position); });
-        return sends_.all_complete() && readers_.empty() && collected_;
+        if (!lanes_.all_taken() || !collected_) return false;
+        s_.last_move.staged_bytes = std::max(s_.last_move.staged_bytes.load(), staged_bytes_);
+        return true;
     }
 
-    std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> ranks;
-        for (const Pending& pending : pending_) ranks.push_back(pending.rank);
-        for (const int position : readers_) ranks.push_back(channel_.rank_of(position));
-        return ranks;
-    }
+    std::vector<std::int64_t> waiting_for() const override { return lanes_.waiting_for(); }
 
 private:
-    /// The values of a column, one behind the other in stable order.
+    /// The values of a column, one behind the other in stable order for each rank.
     struct Source {
         const std::byte* base = nullptr;
+        std::span<const std::int64_t> starts;  ///< per rank, in values
         std::optional<memory::SharedPlace> place;
         memory::AllocationPtr copy;
         std::vector<const std::byte*> from;  ///< per rank: where the values for elements here start
-    };
-
-    /// A process whose values have not been found yet.
-    struct Pending {
-        int rank = 0, position = -1;
-        bool by_message = false;
-        std::size_t number = 0;  ///< of the message
     };
 
     const ElementColumn& column(std::size_t c) const { return way_.transfer.columns[c]; }
     std::int64_t bytes_of(std::int64_t elems, std::size_t c) const {
         return elems * column(c).elem_bytes;
     }
+    std::int64_t bytes_of_all(std::int64_t elems) const {
+        return elems * way_.transfer.elem_bytes();
+    }
+    std::int64_t start_bytes(std::size_t c, int rank) const {
+        return bytes_of(sources_[c].starts[at(rank)], c);
+    }
 
     bool anyone_on_node() const {
         for (int p = 0; p < channel_.size(); ++p)
-            if (p != channel_.me() && s_.recv_counts[at(channel_.rank_of(p))] > 0) return true;
+            if (p != channel_.me() && portion_.given[at(channel_.rank_of(p))] > 0) return true;
         return false;
     }
 
@@ -77,133 +86,155 @@ private:
         Source& source = sources_[c];
         const ElementColumn& values = column(c);
         source.base = static_cast<const std::byte*>(values.data);
+        source.starts = portion_.first;
         const bool dense = values.stride_bytes == values.elem_bytes && way_.places.empty();
         const bool anyone = anyone_on_node();
         if (dense && anyone) source.place = share(source.base, bytes_of(s_.received(), c));
         if (source.place || (dense && !anyone)) return;
-        source.copy = s_.group->pool().allocate(bytes_of(s_.received(), c));
-        s_.last_move.staged_bytes += bytes_of(s_.received(), c);
-        if (dense) {
-            if (s_.received() > 0)
-                std::memcpy(source.copy->data, source.base, at(bytes_of(s_.received(), c)));
-        } else {
-            for (std::int64_t i = 0; i < s_.received(); ++i)
-                std::memcpy(source.copy->data + bytes_of(i, c),
-                            source.base + way_.place(i) * values.stride_bytes,
-                            at(values.elem_bytes));
-        }
+        source.copy = s_.group->pool().allocate(bytes_of(copy_starts_.back(), c));
+        staged_bytes_ += bytes_of(copy_starts_.back(), c);
+        for (int r = 0; r < s_.nprocs(); ++r)
+            copy_values(c, portion_.first[at(r)], portion_.given[at(r)],
+                        source.copy->data + bytes_of(copy_starts_[at(r)], c), dense);
         source.base = source.copy->data;
+        source.starts = copy_starts_;
         source.place = memory::place_of(source.copy.get());
         use(source.copy);
     }
 
-    bool all_reachable() const {
-        return std::ranges::all_of(sources_,
-                                   [](const Source& source) { return source.place.has_value(); });
+    void copy_values(std::size_t c, std::int64_t first, std::int64_t elems, std::byte* to,
+                     bool dense) const {
+        const std::byte* base = sources_[c].base;
+        if (dense && elems > 0) std::memcpy(to, base + bytes_of(first, c), at(bytes_of(elems, c)));
+        for (std::int64_t i = 0; !dense && i < elems; ++i)
+            std::memcpy(to + bytes_of(i, c), base + way_.place(first + i) * column(c).stride_bytes,
+                        at(column(c).elem_bytes));
     }
 
     void offer_values() {
-        const bool reachable = all_reachable();
         for (int r = 0; r < s_.nprocs(); ++r) {
-            const std::int64_t elems = s_.recv_counts[at(r)], first = s_.recv_starts[at(r)];
+            const std::int64_t elems = portion_.given[at(r)];
             if (elems == 0 || r == s_.rank()) continue;
-            const int p = channel_.position(r);
-            if (p >= 0) {
-                Offer& offer = slot_.prepare(Topic::elements, p);
-                offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
-                for (std::size_t c = 0; reachable && c < sources_.size(); ++c) {
-                    offer.places[c] = *sources_[c].place;
-                    offer.places[c].offset_bytes += bytes_of(first, c);
-                }
-                slot_.publish(Topic::elements, p);
-                readers_.push_back(p);
+            std::vector<Part> parts;
+            auto copies = std::make_shared<std::vector<memory::AllocationPtr>>();
+            for (std::size_t c = 0; c < sources_.size(); ++c) {
+                const std::int64_t start = start_bytes(c, r);
+                parts.push_back({sources_[c].base + start, bytes_of(elems, c), sources_[c].place});
+                if (parts.back().place) parts.back().place->offset_bytes += start;
+                copies->push_back(sources_[c].copy);
             }
-            if (p < 0 || !reachable) send_values(r, first, elems);
+            lanes_.give(r, elems, parts, std::move(copies));
         }
-    }
-
-    void send_values(int rank, std::int64_t first, std::int64_t elems) {
-        std::vector<Part> parts;
-        auto copies = std::make_shared<std::vector<memory::AllocationPtr>>();
-        for (std::size_t c = 0; c < sources_.size(); ++c) {
-            parts.push_back({sources_[c].base + bytes_of(first, c), bytes_of(elems, c)});
-            copies->push_back(sources_[c].copy);
-        }
-        sends_.send(parts, rank, std::move(copies));
-        ++s_.last_move.messages;
     }
 
     void expect_values() {
         for (Source& source : sources_) source.from.assign(at(s_.nprocs()) + 1, nullptr);
         for (int r = 0; r < s_.nprocs(); ++r) {
-            if (s_.send_counts[at(r)] == 0) continue;
-            if (r != s_.rank()) {
-                pending_.push_back({r, channel_.position(r)});
-                continue;
-            }
-            for (std::size_t c = 0; c < sources_.size(); ++c)
-                sources_[c].from[at(r)] = sources_[c].base + bytes_of(s_.recv_starts[at(r)], c);
+            if (r != s_.rank())
+                lanes_.expect(r, portion_.wanted[at(r)]);
+            else if (portion_.wanted[at(r)] > 0)
+                for (std::size_t c = 0; c < sources_.size(); ++c)
+                    sources_[c].from[at(r)] = sources_[c].base + start_bytes(c, r);
         }
     }
 
     /// Learns where the values for this process's elements start, per rank that they went to; true
     /// when all are known.
     bool find_values() {
-        const std::size_t found = std::erase_if(pending_, [&](Pending& pending) {
-            if (pending.by_message) return receives_.is_complete(pending.number);
-            if (pending.position < 0) return receive_values(pending);
-            const Offer* offer = slot_.take(Topic::elements, pending.position);
-            if (!offer) return false;
-            holders_.push_back(pending.position);
-            if (offer->kind != OfferKind::reachable) return receive_values(pending);
-            for (std::size_t c = 0; c < sources_.size(); ++c)
-                sources_[c].from[at(pending.rank)] =
-                    channel_.address(pending.position, offer->places[c]);
-            return true;
-        });
-        if (found > 0) note_progress();
-        return pending_.empty();
+        return lanes_.take(
+            false, [&](const LaneSource& from) { return room_for(from); },
+            [&](const LaneSource& from) {
+                note_progress();
+                for (std::size_t c = 0; c < from.places.size(); ++c)
+                    sources_[c].from[at(from.rank)] = from.places[c];
+            });
     }
 
-    bool receive_values(Pending& pending) {
-        const std::int64_t elems = s_.send_counts[at(pending.rank)], bytes = elems * elem_bytes_;
-        const auto memory = memory::SegmentPool::allocate_private(bytes);
+    LaneRoom room_for(const LaneSource& from) {
+        const auto memory = memory::SegmentPool::allocate_private(bytes_of_all(from.elems));
         arrived_.push_back(memory);
-        s_.last_move.staged_bytes += bytes;
+        staged_bytes_ += bytes_of_all(from.elems);
         std::byte* next = memory->data;
         for (std::size_t c = 0; c < sources_.size(); ++c) {
-            sources_[c].from[at(pending.rank)] = next;
-            next += bytes_of(elems, c);
+            sources_[c].from[at(from.rank)] = next;
+            next += bytes_of(from.elems, c);
         }
-        const Part part{memory->data, bytes};
-        pending.number = receives_.receive({&part, 1}, pending.rank, memory);
-        pending.by_message = true;
-        return false;
+        return {{{memory->data, bytes_of_all(from.elems)}}, memory};
     }
 
     void collect_column(std::size_t c) {
-        const ElementRange all = s_.all_elems();
+        const ElementRange& range = portion_.range;
+        const std::int64_t elems = range.end_elem - range.begin_elem;
         std::byte* const result = way_.transfer.results[c].data;
-        if ((all.drops || !all.rows.one_each()) && s_.elems > 0)
-            std::memset(result, 0, at(bytes_of(s_.elems, c)));
-        collect_combined(all, sources_[c].from.data(), result, column(c).elem_bytes, way_.op,
+        if ((range.drops || !range.rows.one_each()) && elems > 0)
+            std::memset(result + bytes_of(range.begin_elem, c), 0, at(bytes_of(elems, c)));
+        collect_combined(range, sources_[c].from.data(), result, column(c).elem_bytes, way_.op,
                          column(c).type);
     }
 
     ReverseTransfer way_;
-    std::int64_t elem_bytes_;  ///< of all columns
-    Messages sends_, receives_;
+    Portion portion_;
+    Lanes lanes_;
     std::vector<Source> sources_;
-    std::vector<Pending> pending_;
-    std::vector<int> holders_, readers_;  ///< positions on the node
+    std::vector<std::int64_t> copy_starts_;  ///< per rank, in a copy of the values
     std::vector<memory::AllocationPtr> arrived_;
+    std::int64_t staged_bytes_ = 0;
     bool collected_ = false;
 };
 
+/// Moves a range on by as many elements as want at most so many values of each rank, by one at
+/// least; how many they want.
+std::vector<std::int64_t> next_wanted(const State& s, ElementRange& range, std::int64_t most) {
+    std::vector<std::int64_t> wanted(static_cast<std::size_t>(s.nprocs()) + 1, 0);
+    range.begin_elem = range.end_elem;
+    with_codes(*range.codes, [&](const auto* codes) {
+        for (std::int64_t& i = range.end_elem; i < s.elems; ++i) {
+            const std::int64_t first = range.rows.first_entry(i),
+                               end = range.rows.first_entry(i + 1);
+            bool fits = true;
+            for (std::int64_t e = first; e < end; ++e)
+                fits = (++wanted[codes[e]] <= most || codes[e] == range.drop_code) && fits;
+            if (fits || i == range.begin_elem) continue;
+            for (std::int64_t e = first; e < end; ++e) --wanted[codes[e]];
+            break;
+        }
+    });
+    wanted.pop_back();  // what is dropped
+    return wanted;
+}
+
+void carry_in_rounds(State& s, NodeSlot& slot, const ReverseTransfer& way) {
+    const std::int64_t most =
+        std::max<std::int64_t>(1, s.limit_bytes / (2 * way.transfer.elem_bytes()) / s.nprocs());
+    ElementRange range = s.all_elems();
+    std::int64_t rounds = 0;
+    for (range.end_elem = 0; range.end_elem < s.elems; ++rounds) next_wanted(s, range, most);
+    range.end_elem = 0;
+    std::vector<std::int64_t> first = s.recv_starts;
+    for (rounds = s.group->maximum({rounds}).front(); rounds > 0; --rounds) {
+        const auto wanted = next_wanted(s, range, most);
+        const auto given = s.group->exchange(wanted);
+        BackCarrier carrier(s, slot, way, {range, wanted, given, first});
+        run(s, carrier);
+        for (std::size_t r = 0; r < given.size(); ++r) first[r] += given[r];
+    }
+}
+
 }  // namespace
 
-OperationPtr make_reverse_transfer(State& state, NodeSlot& slot, const ReverseTransfer& way) {
-    return std::make_unique<BackCarrier>(state, slot, way);
+void carry_back(State& s, NodeSlot& slot, const ReverseTransfer& way) {
+    const bool in_rounds = s.limit_bytes > 0;
+    for (std::size_t c = 0; c < way.transfer.columns.size();) {
+        ReverseTransfer some = way;
+        some.transfer = way.transfer.next(c, in_rounds ? 1 : offered_columns);
+        if (in_rounds) {
+            propagating_errors(s, [&] { carry_in_rounds(s, slot, some); });
+            continue;
+        }
+        BackCarrier carrier(s, slot, some,
+                            {s.all_elems(), s.send_counts, s.recv_counts, s.recv_starts});
+        run(s, carrier);
+    }
 }
 
 }  // namespace datamover::distribute

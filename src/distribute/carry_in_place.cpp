@@ -6,21 +6,18 @@
 // In stable order those that stay move together to their place between the arrivals.
 #include <cstring>
 
-#include "messages.hpp"
-#include "migration_state.hpp"
+#include "lanes.hpp"
 
 namespace datamover::distribute {
 namespace {
 
 class InPlaceCarrier final : public SlotOperation {
 public:
-    InPlaceCarrier(State& state, NodeSlot& slot, std::byte* data, std::int64_t elem_bytes,
-                   bool stable)
+    InPlaceCarrier(State& state, NodeSlot& slot, const Buffer& buffer, bool stable)
         : SlotOperation(state, slot),
-          data_(data),
-          elem_bytes_(elem_bytes),
-          sends_(*state.group, slot.tag()),
-          receives_(*state.group, slot.tag()),
+          data_(buffer.data),
+          elem_bytes_(buffer.elem_bytes),
+          lanes_(state, slot, elem_bytes_, false),
           stable_(stable),
           holes_(state.all_elems(), static_cast<std::uint32_t>(state.rank())),
           end_(state.elems) {}
@@ -30,24 +27,21 @@ public:
         offer();
         if (stable_) move_stayers();
         for (int r = 0; r < s_.nprocs(); ++r)
-            if (r != s_.rank() && s_.recv_counts[at(r)] > 0) sources_.push_back(r);
+            if (r != s_.rank()) lanes_.expect(r, s_.recv_counts[at(r)]);
     }
 
     bool advance() override {
-        for (; taken_ < sources_.size() && take_from(sources_[taken_]); ++taken_) note_progress();
-        if (taken_ < sources_.size()) return false;
+        const bool all = lanes_.take(
+            true, [&](const LaneSource& source) { return room_for(source); },
+            [&](const LaneSource& source) { place(source); });
+        lanes_.acknowledge();
+        if (!all) return false;
         if (!stable_ && !closed_) close_holes();
         closed_ = true;
-        std::erase_if(readers_, [&](int position) { return slot_.acknowledged(position); });
-        return sends_.all_complete() && readers_.empty();
+        return lanes_.all_taken();
     }
 
-    std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> ranks(sources_.begin() + static_cast<std::ptrdiff_t>(taken_),
-                                        sources_.end());
-        for (const int position : readers_) ranks.push_back(channel_.rank_of(position));
-        return ranks;
-    }
+    std::vector<std::int64_t> waiting_for() const override { return lanes_.waiting_for(); }
 
 private:
     std::int64_t bytes_of(std::int64_t elems) const { return elems * elem_bytes_; }
@@ -67,51 +61,21 @@ private:
     }
 
     void offer() {
-        const bool reachable = static_cast<bool>(staging_->segment);
         for (int r = 0; r < s_.nprocs(); ++r) {
             const std::int64_t elems = s_.send_counts[at(r)];
             if (elems == 0 || r == s_.rank()) continue;
-            const int p = channel_.position(r);
-            if (p >= 0) {
-                Offer& offer = slot_.prepare(Topic::elements, p);
-                offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
-                if (reachable)
-                    offer.places[0] = {staging_->segment->name(),
-                                       staging_->segment_offset_bytes + starts_[at(r)]};
-                slot_.publish(Topic::elements, p);
-                readers_.push_back(p);
-            }
-            if (p >= 0 && reachable) continue;
-            const Part part{staging_->data + starts_[at(r)], bytes_of(elems)};
-            sends_.send({&part, 1}, r, staging_);
-            ++s_.last_move.messages;
+            const std::byte* from = staging_->data + starts_[at(r)];
+            const Part part{from, bytes_of(elems), memory::place_of(staging_.get(), from)};
+            lanes_.give(r, elems, {&part, 1}, staging_);
         }
     }
 
-    /// True when the elements of a process, which are next, have come and have their places.
-    bool take_from(int rank) {
-        const std::int64_t elems = s_.recv_counts[at(rank)];
-        const int p = channel_.position(rank);
-        if (!arrived_) {
-            if (p >= 0) {
-                const Offer* offer = slot_.take(Topic::elements, p);
-                if (!offer) return false;
-                if (offer->kind == OfferKind::reachable) {
-                    place(channel_.address(p, offer->places[0]), elems, rank);
-                    slot_.acknowledge(p);
-                    return true;
-                }
-            }
-            arrived_ = memory::SegmentPool::allocate_private(bytes_of(elems));
-            s_.last_move.staged_bytes += bytes_of(elems);
-            const Part part{arrived_->data, bytes_of(elems)};
-            number_ = receives_.receive({&part, 1}, rank, arrived_);
-        }
-        if (!receives_.is_complete(number_)) return false;
-        place(arrived_->data, elems, rank);
-        arrived_.reset();
-        if (p >= 0) slot_.acknowledge(p);
-        return true;
+    /// One process's elements at a time come in a message.
+    LaneRoom room_for(const LaneSource& source) {
+        const std::int64_t bytes = bytes_of(source.elems);
+        arrived_ = memory::SegmentPool::allocate_private(bytes);
+        s_.last_move.staged_bytes += bytes;
+        return {{{arrived_->data, bytes}}, arrived_};
     }
 
     void move_stayers() {
@@ -120,11 +84,14 @@ private:
         std::memmove(data_ + bytes_of(s_.recv_starts[me]), data_, at(bytes_of(s_.recv_counts[me])));
     }
 
-    void place(const std::byte* from, std::int64_t elems, int rank) {
+    void place(const LaneSource& source) {
+        note_progress();
+        const std::byte* from = source.places.empty() ? arrived_->data : source.places.front();
         if (stable_)
-            std::memcpy(data_ + bytes_of(s_.recv_starts[at(rank)]), from, at(bytes_of(elems)));
+            std::memcpy(data_ + bytes_of(s_.recv_starts[at(source.rank)]), from,
+                        at(bytes_of(source.elems)));
         else
-            fill(from, elems);
+            fill(from, source.elems);
     }
 
     void fill(const std::byte* from, std::int64_t elems) {
@@ -158,17 +125,13 @@ private:
 
     std::byte* data_;
     std::int64_t elem_bytes_;
-    Messages sends_, receives_;
+    Lanes lanes_;
     bool stable_, closed_ = false;
     memory::AllocationPtr staging_;
     std::vector<std::int64_t> starts_;  ///< bytes into the staging memory, per rank
     LeavingElems holes_;                ///< the places of those that left, not yet filled
     std::int64_t end_;                  ///< elements before it are filled or holes
-    std::vector<int> readers_;          ///< positions on the node
-    std::vector<int> sources_;          ///< ranks
-    std::size_t taken_ = 0;             ///< sources whose elements have come
-    memory::AllocationPtr arrived_;     ///< what the next one sends in message `number_`
-    std::size_t number_ = 0;
+    memory::AllocationPtr arrived_;     ///< what the last message held
 };
 
 }  // namespace
@@ -183,9 +146,9 @@ std::int64_t in_place_bytes(const State& s, std::int64_t elem_bytes) {
     return elems * elem_bytes;
 }
 
-OperationPtr make_in_place_transfer(State& state, NodeSlot& slot, std::byte* data,
-                                    std::int64_t elem_bytes, bool stable) {
-    return std::make_unique<InPlaceCarrier>(state, slot, data, elem_bytes, stable);
+void exchange_by_partition(State& state, NodeSlot& slot, const Buffer& buffer, bool stable) {
+    InPlaceCarrier carrier(state, slot, buffer, stable);
+    run(state, carrier);
 }
 
 }  // namespace datamover::distribute

@@ -134,18 +134,18 @@ void Messages::wait() {
 
 namespace {
 
-/// Counts to and from other nodes, and the notices of all processes.
-Notices exchange_beyond_node(State& s, const Notice& notice, int tag) {
+/// Counts to and from other nodes; completes the exchange of notices, which was posted.
+void count_beyond_node(State& s, int tag, NoticeExchange& notices) {
     const auto counts = std::make_shared<std::vector<std::int64_t>>(s.send_counts);
     Messages sends(*s.group, tag);
-    for (int r = 0; r < s.nprocs() && !notice.failed; ++r) {
+    for (int r = 0; r < s.nprocs(); ++r) {
         std::int64_t& count = (*counts)[static_cast<std::size_t>(r)];
         if (count == 0 || s.channel->position(r) >= 0) continue;
         sends.send_synchronously({reinterpret_cast<std::byte*>(&count), sizeof count}, r, counts);
     }
     const auto arriving = std::make_shared<std::vector<std::int64_t>>(s.send_counts.size(), 0);
     Messages receives(*s.group, tag);
-    NoticeReduction closing(*s.group, notice);
+    bool all_sent = false;
     s.group->wait_until([&] {
         int arrived = 0;
         MPI_Status status;
@@ -157,43 +157,37 @@ Notices exchange_beyond_node(State& s, const Notice& notice, int tag) {
                              status.MPI_SOURCE, arriving);
             receives.wait();
         }
-        if (closing.has_begun()) return closing.is_complete();
-        if (sends.all_complete()) closing.begin();
+        if (all_sent) return notices.is_complete();
+        all_sent = sends.all_complete();
+        if (all_sent) notices.begin();
         return false;
     });
     s.recv_counts = *arriving;
-    return closing.result();
-}
-
-Notices told_counts(State& s, NodeSlot& slot, const Notice& mine) {
-    s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
-    if (mine.failed) s.send_counts.assign(s.recv_counts.size(), 0);
-    const NodeChannel& channel = *s.channel;
-    std::vector<NodeSlot::Numbers> numbers;
-    for (int p = 0; p < channel.size(); ++p)
-        numbers.push_back(
-            {s.send_counts[static_cast<std::size_t>(channel.rank_of(p))], packed(mine)});
-    slot.post(numbers);
-    std::optional<Notices> all;
-    if (channel.messages_needed()) all = exchange_beyond_node(s, mine, slot.count_tag());
-    s.group->wait_until([&] { return slot.collect(); });
-    for (int p = 0; p < channel.size(); ++p)
-        s.recv_counts[static_cast<std::size_t>(channel.rank_of(p))] =
-            slot.collected()[static_cast<std::size_t>(p)].count;
-    return all ? *all : collected_notices(s, slot, mine);
 }
 
 }  // namespace
 
 Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
-    Notices all;
-    propagating_errors(s, [&] { all = told_counts(s, slot, mine); });
-    return all;
+    NoticeExchange exchange(s, slot, mine);
+    propagating_errors(s, [&] {
+        s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
+        if (mine.failed) s.send_counts = s.recv_counts;
+        exchange.post(s.send_counts);
+        if (s.channel->messages_needed())
+            count_beyond_node(s, slot.count_tag(), exchange);
+        else
+            s.group->wait_until([&] { return exchange.is_complete(); });
+        for (int p = 0; p < s.channel->size(); ++p)
+            s.recv_counts[static_cast<std::size_t>(s.channel->rank_of(p))] =
+                slot.collected()[static_cast<std::size_t>(p)].count;
+    });
+    return exchange.result();
 }
 
 Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
     NoticeExchange exchange(s, slot, mine);
     propagating_errors(s, [&] {
+        exchange.post();
         exchange.begin();
         s.group->wait_until([&] { return exchange.is_complete(); });
     });

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "memory/segment_pool.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover::distribute {
@@ -17,6 +19,7 @@ namespace datamover::distribute {
 struct Part {
     const std::byte* data = nullptr;
     std::int64_t bytes = 0;
+    std::optional<memory::SharedPlace> place{};  ///< by which the node reaches them
 };
 
 /// Messages of an operation that are under way. Where it fails, requests are ended as far as MPI

@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "distribute/alternative.hpp"
-#include "mpi/collectives.hpp"
+#include "methods.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -51,12 +50,6 @@ struct Sample {
     }
 };
 
-/// What is chosen has to work for any number of elements.
-bool counts_suffice(const std::string& name) {
-    return name == "partition" || name == "sendrecv" ||
-           mpi::all_to_all_reaches(std::numeric_limits<std::int64_t>::max());
-}
-
 template <class Work>
 double fastest_turn(Work&& work) {
     double best = std::numeric_limits<double>::max();
@@ -79,40 +72,31 @@ void agree_on_times(MethodTimes& all, const mpi::ProcessGroup& group) {
         all.times[i].seconds = static_cast<double>(times[i]) / nanoseconds;
 }
 
-void measure_moves(const State& of, NodeSlot& slot, std::int64_t elem_bytes, MethodTimes& all) {
-    const Sample sample(*of.group, elem_bytes, false);
-    State s(of.group, of.channel, slot, sample.list(), {});
-    const ElementColumn column{sample.data.data(), elem_bytes, elem_bytes};
-    const auto memory = of.group->pool().allocate(s.received() * elem_bytes);
-    const ElementBuffer result{memory->data, memory->bytes, memory};
-    for (const std::string& name : candidates) {
-        const alternatives::Alternative* method = alternatives::find(name);
-        if (!counts_suffice(name)) continue;
-        const double seconds = fastest_turn([&] {
-            if (method)
-                alternatives::move(*method, s, slot, {{&column, 1}, {&result, 1}}, true);
-            else
-                run(s, *make_transfer(s, slot, {{&column, 1}, {&result, 1}}));
-        });
-        all.times.push_back({name, false, elem_bytes, seconds});
-    }
+/// What is chosen has to work for any number of elements.
+bool suffices(const Method& method, bool in_place) {
+    return (!in_place || method.move_in_place) &&
+           (!method.reaches || method.reaches(std::numeric_limits<std::int64_t>::max()));
 }
 
-void measure_in_place(const State& of, NodeSlot& slot, std::int64_t elem_bytes, MethodTimes& all) {
-    Sample sample(*of.group, elem_bytes, true);
+void measure(const State& of, NodeSlot& slot, std::int64_t elem_bytes, bool in_place,
+             MethodTimes& all) {
+    Sample sample(*of.group, elem_bytes, in_place);
     State s(of.group, of.channel, slot, sample.list(), {});
-    const alternatives::Buffer buffer{sample.data.data(), elem_bytes, sample.capacity_elems(),
-                                      alternatives::scratch_elems(s, elem_bytes)};
+    const ElementColumn column{sample.data.data(), elem_bytes, elem_bytes};
+    const auto memory = of.group->pool().allocate(in_place ? 0 : s.received() * elem_bytes);
+    const ElementBuffer result{memory->data, memory->bytes, memory};
+    const Buffer buffer{sample.data.data(), elem_bytes, sample.capacity_elems(),
+                        scratch_elems(s, elem_bytes)};
     for (const std::string& name : candidates) {
-        const alternatives::Alternative* method = alternatives::find(name);
-        if (!counts_suffice(name) || (method && !method->move_in_place)) continue;
+        const Method& method = *find_method(name);
+        if (!suffices(method, in_place)) continue;
         const double seconds = fastest_turn([&] {
-            if (method)
-                alternatives::exchange(*method, s, slot, buffer, true);
+            if (in_place)
+                exchange(method, s, slot, buffer, name != candidates.front());
             else
-                run(s, *make_in_place_transfer(s, slot, buffer.data, elem_bytes, false));
+                move(method, s, slot, {{&column, 1}, {&result, 1}}, true);
         });
-        all.times.push_back({name, true, elem_bytes, seconds});
+        all.times.push_back({name, in_place, elem_bytes, seconds});
     }
 }
 
@@ -143,8 +127,8 @@ const MethodTimes& method_times(const State& state, NodeSlot& slot) {
         auto measured = std::make_shared<MethodTimes>();
         if (std::ssize(state.group->node_ranks()) == state.nprocs()) return measured;
         for (const std::int64_t bytes : sampled_elem_bytes) {
-            measure_moves(state, slot, bytes, *measured);
-            measure_in_place(state, slot, bytes, *measured);
+            measure(state, slot, bytes, false, *measured);
+            measure(state, slot, bytes, true, *measured);
         }
         agree_on_times(*measured, *state.group);
         return measured;

@@ -11,11 +11,9 @@
 #include <utility>
 
 #include "agreement.hpp"
-#include "distribute/alternative.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
-#include "migration_state.hpp"
-#include "mpi/collectives.hpp"
+#include "methods.hpp"
 #include "target_codes.hpp"
 
 namespace datamover {
@@ -96,36 +94,32 @@ std::vector<ElementColumn> with_strides(std::span<const ElementColumn> columns) 
     return full;
 }
 
-/// The alternative of a name; null for "partition" and "auto". Throws invalid_argument for a name
-/// that is none.
-const alternatives::Alternative* alternative_of(const std::string& name) {
-    if (name == "auto" || name == "partition") return nullptr;
-    const alternatives::Alternative* method = alternatives::find(name);
-    if (!method)
+/// The method of a name; null for "auto". Throws invalid_argument for a name that is none.
+const distribute::Method* method_of(const std::string& name) {
+    const distribute::Method* method = distribute::find_method(name);
+    if (!method && name != "auto")
         throw make_error(ErrorCode::invalid_argument, "unknown method \"", name,
-                         "\"; known are auto, partition, ", alternatives::names());
+                         "\"; known are auto, ", distribute::method_names());
     return method;
 }
 
 /// Throws where a method cannot carry this.
 void check_method(const State& s, const std::string& name, std::span<const ElementColumn> columns,
                   bool in_place) {
-    const alternatives::Alternative* method = alternative_of(name);
+    const distribute::Method* method = method_of(name);
     if (!method) return;
     if (in_place && !method->move_in_place)
         throw make_error(ErrorCode::unsupported, name, " cannot move elements in place");
     if (!in_place && s.limit_bytes > 0 && !method->bounded)
         throw make_error(ErrorCode::unsupported, name,
                          " keeps to max_bytes in place only; take another method");
-    if (name == "sendrecv") return;
-    constexpr std::int64_t most_int = std::numeric_limits<int>::max();
+    if (!method->reaches) return;
     const std::int64_t most = std::max({s.received(), s.elems, s.codes.entries});
-    const bool reaches = name == "alltoallw" ? most <= most_int : mpi::all_to_all_reaches(most);
-    if (!reaches)
+    if (!method->reaches(most))
         throw make_error(ErrorCode::unsupported, name, " cannot move ", most,
                          " elements with the counts of this MPI");
     for (const ElementColumn& c : columns)
-        if (c.elem_bytes > most_int)
+        if (c.elem_bytes > std::numeric_limits<int>::max())
             throw make_error(ErrorCode::unsupported, name, " cannot move elements of ",
                              c.elem_bytes, " bytes");
 }
@@ -152,18 +146,29 @@ void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
     begin_move(s, method);
     // Without being asked for, no method takes an order of its own.
     const bool stable = how.stable || method != how.method;
-    if (const auto* alternative = alternatives::find(method)) {
-        alternatives::move(*alternative, s, slot, {columns, results}, stable);
-    } else {
-        for (std::size_t c = 0; c < columns.size(); c += distribute::offered_columns) {
-            const std::size_t n = std::min(distribute::offered_columns, columns.size() - c);
-            const distribute::ColumnTransfer some{columns.subspan(c, n), results.subspan(c, n)};
-            distribute::run(s, *distribute::make_transfer(s, slot, some));
-        }
-    }
+    distribute::move(*method_of(method), s, slot, {columns, results}, stable);
     std::optional<distribute::Delivery> delivery;
-    if (!stable && (method == "sendrecv" || method == "sort")) delivery = {method};
+    if (!stable && method == "sort") delivery = {method};
     s.orders.record(ArrivedBy::move, delivery);
+}
+
+/// Moves columns into what `results_for` gives for them. Collective.
+template <class ResultsFor>
+void move_into(State& s, std::span<const ElementColumn> columns,
+               const std::optional<CarryOptions>& given, ResultsFor&& results_for) {
+    const CarryOptions how = given.value_or(s.options.carry);
+    std::vector<ElementColumn> full;
+    std::span<const ElementBuffer> results;
+    const auto mine = distribute::local_error_of(*s.group, [&] {
+        check_idle(s);
+        full = with_strides(columns);
+        check_method(s, how.method, full, false);
+        results = results_for(full);
+        check_columns(s, full, s.elems, results, s.received());
+    });
+    const distribute::SlotClaim claim(s.channel);
+    distribute::agree(s, claim.slot(), mine, distribute::Call("move", how, s.number).with(columns));
+    carry_all(s, claim.slot(), how, full, results);
 }
 
 /// Throws where a migration was asked for what start does not do.
@@ -215,7 +220,7 @@ Migration::State::State(mpi::ProcessGroupPtr of_group,
     const auto mine = distribute::local_error_of(*group, [&] {
         if (options.max_bytes < 0)
             throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes);
-        alternative_of(options.carry.method);
+        method_of(options.carry.method);
         auto [found, counts] = distribute::read_targets(targets, rank(), nprocs(), group->pool());
         codes = std::move(found);
         dropped = counts.back();
@@ -279,38 +284,19 @@ ElementBuffer Migration::allocate(std::int64_t bytes) const {
 
 void Migration::move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results,
                      const std::optional<CarryOptions>& given) {
-    State& s = bound(state_);
-    const CarryOptions how = given.value_or(s.options.carry);
-    std::vector<ElementColumn> full;
-    const auto mine = distribute::local_error_of(*s.group, [&] {
-        check_idle(s);
-        full = with_strides(columns);
-        check_columns(s, full, s.elems, results, s.received());
-        check_method(s, how.method, full, false);
-    });
-    const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine, distribute::Call("move", how, s.number).with(columns));
-    carry_all(s, claim.slot(), how, full, results);
+    move_into(bound(state_), columns, given, [&](const auto&) { return results; });
 }
 
 std::vector<ElementBuffer> Migration::move(std::span<const ElementColumn> columns,
                                            const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
-    const CarryOptions how = given.value_or(s.options.carry);
-    std::vector<ElementColumn> full;
     std::vector<ElementBuffer> results;
-    const auto mine = distribute::local_error_of(*s.group, [&] {
-        check_idle(s);
-        full = with_strides(columns);
-        check_method(s, how.method, full, false);
+    move_into(s, columns, given, [&](const std::vector<ElementColumn>& full) {
         check_sizes(s, full);
         for (const ElementColumn& c : full)
             results.push_back(allocate(s.received() * c.elem_bytes));
-        check_columns(s, full, s.elems, results, s.received());
+        return std::span<const ElementBuffer>(results);
     });
-    const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine, distribute::Call("move", how, s.number).with(columns));
-    carry_all(s, claim.slot(), how, full, results);
     return results;
 }
 
@@ -349,20 +335,15 @@ void Migration::move_in_place(const ElementColumn& buffer, std::int64_t capacity
     // Without being asked for, other methods keep the order among those that stay as ours does.
     if (method != how.method && method != "partition") stable = true;
     begin_move(s, method);
-    auto* data = static_cast<std::byte*>(const_cast<void*>(buffer.data));
+    // Where more lie than may arrive there is room for them all the same.
+    const distribute::Buffer whole{static_cast<std::byte*>(const_cast<void*>(buffer.data)), bytes,
+                                   std::max(capacity_elems, s.elems),
+                                   distribute::scratch_elems(s, bytes)};
+    distribute::exchange(*method_of(method), s, claim.slot(), whole, stable);
     std::optional<distribute::Delivery> delivery;
-    if (const auto* alternative = alternatives::find(method)) {
-        // Where more lie than may arrive there is room for them all the same.
-        const alternatives::Buffer whole{data, bytes, std::max(capacity_elems, s.elems),
-                                         alternatives::scratch_elems(s, bytes)};
-        alternatives::exchange(*alternative, s, claim.slot(), whole, stable);
-        if (!stable)
-            delivery = {method, true, whole.capacity_elems, whole.scratch_elems, s.counters.moves};
-    } else {
-        distribute::run(s,
-                        *distribute::make_in_place_transfer(s, claim.slot(), data, bytes, stable));
-        if (!stable) delivery = {method, true};
-    }
+    if (!stable) delivery = {method, true};
+    if (!stable && method != "partition")
+        delivery = {method, true, whole.capacity_elems, whole.scratch_elems, s.counters.moves};
     s.orders.record(ArrivedBy::move_in_place, delivery);
 }
 
@@ -391,13 +372,7 @@ void Migration::reverse(std::span<const ElementColumn> values,
     distribute::agree(s, claim.slot(), mine, call);
     const auto& places = s.orders.places(s, claim.slot(), delivery);
     begin_move(s, "partition");
-    const auto make_transfer = s.limit_bytes > 0 ? distribute::make_bounded_reverse_transfer
-                                                 : distribute::make_reverse_transfer;
-    for (std::size_t c = 0; c < full.size(); c += distribute::offered_columns) {
-        const std::size_t n = std::min(distribute::offered_columns, full.size() - c);
-        const distribute::ColumnTransfer some{std::span(full).subspan(c, n), results.subspan(c, n)};
-        distribute::run(s, *make_transfer(s, claim.slot(), {some, op, places}));
-    }
+    distribute::carry_back(s, claim.slot(), {{full, results}, op, places});
 }
 
 void Migration::reverse(const ElementColumn& values, const ElementBuffer& result, Op op,

@@ -2,6 +2,7 @@
 // The state of a migration between set-up and moves, its orders of arrival and its methods.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -56,12 +57,6 @@ private:
     std::vector<std::int64_t> places_;
 };
 
-/// Elements of one source that arrived one after the other.
-struct SourceRun {
-    int source = 0;
-    std::int64_t elems = 0;
-};
-
 class StartedMove;
 
 /// Of the last move, for MigrationCounters. Counted by the thread that pushes it on, and read by
@@ -94,7 +89,6 @@ struct [[gnu::visibility("hidden")]] Migration::State {
     MigrationCounters counters;    ///< but those of the last move
     distribute::MoveCounters last_move;
     distribute::ArrivalOrders orders;
-    std::vector<distribute::SourceRun> free_order;  ///< of unstable messages, once there were any
     /// Between start and wait. Last: it goes first, and uses all else until then.
     std::shared_ptr<distribute::StartedMove> started;
 
@@ -128,6 +122,20 @@ struct ColumnTransfer {
         for (const ElementColumn& c : columns) sum += c.elem_bytes;
         return sum;
     }
+    /// The next columns from one on, at most so many; moves that on.
+    ColumnTransfer next(std::size_t& first, std::size_t most) const {
+        const std::size_t begin = first, n = std::min(most, columns.size() - first);
+        first += n;
+        return {columns.subspan(begin, n), results.subspan(begin, n)};
+    }
+};
+
+/// Elements that are replaced where they lie.
+struct Buffer {
+    std::byte* data = nullptr;
+    std::int64_t elem_bytes = 0;
+    std::int64_t capacity_elems = 0;  ///< at least what is there before and after
+    std::int64_t scratch_elems = 0;   ///< extra memory, the same number on all processes
 };
 
 /// What goes back: columns of values, into as many results.
@@ -180,18 +188,16 @@ private:
 using OperationPtr = std::unique_ptr<Operation>;
 /// Moves the elements of at most offered_columns columns.
 OperationPtr make_transfer(State& state, NodeSlot& slot, const ColumnTransfer& transfer);
-/// Replaces the elements of a buffer by those that arrive, in stable order or keeping that of those
-/// that stay.
-OperationPtr make_in_place_transfer(State& state, NodeSlot& slot, std::byte* data,
-                                    std::int64_t elem_bytes, bool stable);
+/// The method "partition": moves columns in stable order. Collective.
+void carry_by_partition(State& state, NodeSlot& slot, const ColumnTransfer& transfer, bool stable);
+/// Likewise in place: replaces the elements of a buffer by those that arrive, in stable order or
+/// keeping that of those that stay.
+void exchange_by_partition(State& state, NodeSlot& slot, const Buffer& buffer, bool stable);
 /// The extra memory that it takes on this process.
 std::int64_t in_place_bytes(const State& state, std::int64_t elem_bytes);
-/// Takes values of received elements, of at most offered_columns columns, to where the elements
-/// came from.
-OperationPtr make_reverse_transfer(State& state, NodeSlot& slot, const ReverseTransfer& way);
-/// Likewise within the limit of extra memory, but for one value per process and element.
-OperationPtr make_bounded_reverse_transfer(State& state, NodeSlot& slot,
-                                           const ReverseTransfer& way);
+/// Takes values of received elements to where the elements came from. Keeps to the limit of extra
+/// memory, but for one value per process and element. Collective.
+void carry_back(State& state, NodeSlot& slot, const ReverseTransfer& way);
 
 /// Carries an operation out; whatever goes wrong is told to all processes. Collective.
 void run(State& state, Operation& operation);

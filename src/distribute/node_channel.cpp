@@ -95,40 +95,25 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
 bool NodeChannel::connect(mpi::ProcessGroup& group) {
     using Mailboxes = std::array<NodeSlot::Mailbox, most_in_flight>;
     const std::size_t n = ranks_.size();
-    std::vector<std::int64_t> words;
-    Mailboxes* own = nullptr;
-    try {
-        memory_ = group.pool().allocate_shared(static_cast<std::int64_t>(n * sizeof(Mailboxes)));
-        own = reinterpret_cast<Mailboxes*>(memory_->data);
-        // Others write here until they have heard of a failure.
-        group.keep(memory_);
-        for (std::size_t i = 0; i < n; ++i) new (own + i) Mailboxes{};
-        memory::put_offer(words, memory_.get());
-    } catch (const Error&) {
-        words = {};
-    }
-    const auto all = group.gather_on_node(words);
+    memory_ = group.share_on_node(static_cast<std::int64_t>(n * sizeof(Mailboxes)),
+                                  [&](std::byte* memory) {
+                                      for (std::size_t i = 0; i < n; ++i)
+                                          new (memory + i * sizeof(Mailboxes)) Mailboxes{};
+                                  });
+    // Others write here until they have heard of a failure.
+    if (memory_.own) group.keep(memory_.own);
     for (NodeSlot& slot : slots_) slot.peers_.resize(n);
-    bool works = own != nullptr;
-    for (std::size_t i = 0; i < n && works; ++i) {
-        works = !all[i].empty();
-        if (!works || static_cast<int>(i) == me_) continue;
-        try {
-            const auto place = memory::OfferReader(all[i]).shared_place();
-            peer_segments_.push_back(group.segments().open(place->name));
-            auto* theirs =
-                reinterpret_cast<Mailboxes*>(peer_segments_.back()->data() + place->offset_bytes) +
-                me_;
-            for (std::size_t s = 0; s < slots_.size(); ++s) {
-                slots_[s].peers_[i].mine = &own[i][s];
-                slots_[s].peers_[i].theirs = &(*theirs)[s];
-            }
-        } catch (const Error&) {
-            works = false;
+    if (!memory_.why_not.empty()) return false;
+    const auto of_process = [&](std::size_t i) {
+        return reinterpret_cast<Mailboxes*>(memory_.data[i]);
+    };
+    const auto me = static_cast<std::size_t>(me_);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t s = 0; s < slots_.size(); ++s) {
+            slots_[s].peers_[i].mine = &of_process(me)[i][s];
+            slots_[s].peers_[i].theirs = &of_process(i)[me][s];
         }
-    }
-    for (const auto& vote : group.gather_on_node({works ? 1 : 0})) works = works && vote[0] == 1;
-    return works;
+    return true;
 }
 
 int NodeChannel::position(std::int64_t rank) const {

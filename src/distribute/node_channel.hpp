@@ -33,11 +33,16 @@ enum class OfferKind : std::int64_t {
 struct Offer {
     OfferKind kind = OfferKind::unreachable;
     std::int64_t elems = 0;
+    std::size_t parts = 0;  ///< that they lie in
     std::array<memory::SharedPlace, offered_columns> places;
 };
 
 /// What offers are about: windows into which the other may write, or elements that it may take.
 enum class Topic : std::size_t { windows = 0, elements = 1 };
+
+/// A process's notice as numbers of which the largest of all processes tells all: whether it failed
+/// or is limited, its signature and the negative of that.
+using NoticeNumbers = std::array<std::int64_t, 4>;
 
 class NodeChannel;
 
@@ -45,10 +50,10 @@ class NodeChannel;
 /// all of the node have told it numbers, which they do when the one before is complete.
 class NodeSlot {
 public:
-    /// Two numbers that each process of the node tells each other one. Never waits.
+    /// What each process of the node tells each other one. Never waits.
     struct Numbers {
         std::int64_t count = 0;
-        std::int64_t status = 0;
+        NoticeNumbers notice{};
     };
     void post(const std::vector<Numbers>& to_each);
     /// True when those of all others have come; then `collected` has them.
@@ -147,8 +152,7 @@ private:
     int me_ = 0;
     bool messages_needed_ = false;
     mpi::ClaimedTags tags_;
-    memory::AllocationPtr memory_;
-    std::vector<std::shared_ptr<memory::SharedSegment>> peer_segments_;
+    mpi::NodeShares memory_;
     // Of the thread in a call of all processes.
     std::uint64_t claims_ = 0;
     std::int64_t migrations_ = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "relation/scalar_types.hpp"
@@ -24,42 +25,16 @@ struct Size {
     std::int64_t get() const { return bytes > 0 ? bytes : run_time; }
 };
 
+/// Calls f(Size<bytes>) for sizes that are common.
 template <class F>
 void with_size(std::int64_t bytes, F&& f) {
-    switch (bytes) {
-        case 1:
-            return f(Size<1>{});
-        case 2:
-            return f(Size<2>{});
-        case 4:
-            return f(Size<4>{});
-        case 8:
-            return f(Size<8>{});
-        case 12:
-            return f(Size<12>{});
-        case 16:
-            return f(Size<16>{});
-        case 24:
-            return f(Size<24>{});
-        case 32:
-            return f(Size<32>{});
-        case 48:
-            return f(Size<48>{});
-        case 56:
-            return f(Size<56>{});
-        case 64:
-            return f(Size<64>{});
-        case 72:
-            return f(Size<72>{});
-        case 80:
-            return f(Size<80>{});
-        case 96:
-            return f(Size<96>{});
-        case 128:
-            return f(Size<128>{});
-        default:
-            return f(Size<0>{bytes});
-    }
+    const auto try_sizes =
+        [&]<std::int64_t... sizes>(std::integer_sequence<std::int64_t, sizes...>) {
+            return ((bytes == sizes && (f(Size<sizes>{}), true)) || ...);
+        };
+    using Common = std::integer_sequence<std::int64_t, 1, 2, 4, 8, 12, 16, 24, 32, 48, 56, 64, 72,
+                                         80, 96, 128>;
+    if (!try_sizes(Common{})) f(Size<0>{bytes});
 }
 
 /// Visits elements of one entry each in order: f(element, place of its target); the places advance

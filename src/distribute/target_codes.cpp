@@ -124,44 +124,28 @@ std::int64_t elem_of(const TargetList& targets, std::int64_t entry) {
     return row - targets.row_starts.begin() - 1;
 }
 
-/// A target of any integer type: its value, in words, and whether it is a rank or drops.
-struct ReadTarget {
-    std::string value;
-    bool valid = false;
-};
-
-ReadTarget read_target(ScalarType type, const std::byte* data, int nprocs) {
-    return scalar::with_type(type, [&]<class Target>() -> ReadTarget {
+std::string text_of(ScalarType type, const std::byte* target) {
+    return scalar::with_type(type, [&]<class Target>() -> std::string {
         if constexpr (std::is_integral_v<Target>) {
             Target value;
-            __builtin_memcpy(&value, data, sizeof value);
-            const bool drops = std::is_signed_v<Target> && value == static_cast<Target>(-1);
-            const bool negative = std::is_signed_v<Target> && value < Target{0};
-            const bool rank =
-                !negative && static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(nprocs);
-            return {std::to_string(value), drops || rank};
+            __builtin_memcpy(&value, target, sizeof value);
+            return std::to_string(value);
         }
         return {};  // there is no encoder for it
     });
 }
 
-/// Names the first bad one of `n` targets in memory, which are entries from `first` on.
-[[noreturn]] void refuse(const TargetList& targets, ScalarType type, const std::byte* data,
-                         std::int64_t stride, std::int64_t first, std::int64_t n, int rank,
-                         int nprocs) {
-    std::int64_t i = 0;
-    ReadTarget bad = read_target(type, data, nprocs);
-    while (bad.valid && ++i < n) bad = read_target(type, data + i * stride, nprocs);
-    const std::string element =
-        concat("element ", elem_of(targets, first + i), " of process ", rank);
+[[noreturn]] void refuse(const TargetList& targets, std::int64_t entry, const std::string& value,
+                         int rank, int nprocs) {
+    const std::string element = concat("element ", elem_of(targets, entry), " of process ", rank);
     const std::string right =
         concat("; targets are ranks from 0 to ", nprocs - 1, ", or -1 to drop");
-    if (targets.evaluate && bad.value == std::to_string(TargetMap::no_target))
+    if (targets.evaluate && value == std::to_string(TargetMap::no_target))
         throw make_error(ErrorCode::out_of_range, element,
                          " has no target: its key is not a number, or lies outside (what tells "
                          "targets gave ",
-                         bad.value, ")", right);
-    throw make_error(ErrorCode::out_of_range, element, " has target ", bad.value, right);
+                         value, ")", right);
+    throw make_error(ErrorCode::out_of_range, element, " has target ", value, right);
 }
 
 /// Throws where sizes make no sense, or do not fit 64 bits.
@@ -188,7 +172,8 @@ template <class Code>
 std::vector<std::int64_t> read(const TargetList& targets, int rank, int nprocs, Code* codes) {
     Counter<Code> counter(nprocs);
     const bool evaluated = static_cast<bool>(targets.evaluate);
-    const auto encoder = encoder_of<Code>(evaluated ? ScalarType::int64 : targets.type);
+    const ScalarType type = evaluated ? ScalarType::int64 : targets.type;
+    const auto encoder = encoder_of<Code>(type);
     const auto* data = static_cast<const std::byte*>(targets.data);
     std::array<std::int64_t, chunk_entries> values;
     const std::int64_t entries = targets.entries();
@@ -201,9 +186,11 @@ std::vector<std::int64_t> read(const TargetList& targets, int rank, int nprocs, 
             source = reinterpret_cast<const std::byte*>(values.data());
             stride = sizeof(std::int64_t);
         }
-        if (encoder(source, stride, n, codes + first, nprocs))
-            refuse(targets, evaluated ? ScalarType::int64 : targets.type, source, stride, first, n,
-                   rank, nprocs);
+        if (encoder(source, stride, n, codes + first, nprocs)) {
+            std::int64_t i = 0;  // of the first that is wrong
+            while (!encoder(source + i * stride, stride, 1, codes + first, nprocs)) ++i;
+            refuse(targets, first + i, text_of(type, source + i * stride), rank, nprocs);
+        }
         counter.add(codes + first, n);
     }
     return counter.sum();
@@ -219,17 +206,9 @@ TargetCount read_targets(const TargetList& targets, int rank, int nprocs,
     codes.width_bytes = nprocs < 256 ? 1 : nprocs < 65536 ? 2 : 4;
     codes.entries = targets.entries();
     codes.memory = pool.allocate(codes.entries * codes.width_bytes);
-    std::byte* data = codes.memory->data;
-    switch (codes.width_bytes) {
-        case 1:
-            result.counts = read(targets, rank, nprocs, reinterpret_cast<std::uint8_t*>(data));
-            break;
-        case 2:
-            result.counts = read(targets, rank, nprocs, reinterpret_cast<std::uint16_t*>(data));
-            break;
-        default:
-            result.counts = read(targets, rank, nprocs, reinterpret_cast<std::uint32_t*>(data));
-    }
+    with_codes(codes, [&]<class Code>(const Code*) {
+        result.counts = read(targets, rank, nprocs, reinterpret_cast<Code*>(codes.memory->data));
+    });
     return result;
 }
 

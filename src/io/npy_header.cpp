@@ -24,29 +24,11 @@ constexpr std::int64_t most_header_bytes = 1 << 20;
 
 /// NumPy's letter for the kind of a scalar; V for what it has no word for.
 char kind_of(ScalarType type) {
-    switch (type) {
-        case ScalarType::int8:
-        case ScalarType::int16:
-        case ScalarType::int32:
-        case ScalarType::int64:
-            return 'i';
-        case ScalarType::uint8:
-        case ScalarType::uint16:
-        case ScalarType::uint32:
-        case ScalarType::uint64:
-            return 'u';
-        case ScalarType::float16:
-        case ScalarType::float32:
-        case ScalarType::float64:
-            return 'f';
-        case ScalarType::complex64:
-        case ScalarType::complex128:
-            return 'c';
-        case ScalarType::boolean:
-            return 'b';
-        default:
-            return 'V';
-    }
+    if (type == ScalarType::opaque || type > ScalarType::float16) return 'V';
+    if (type == ScalarType::boolean) return 'b';
+    if (type <= ScalarType::int64) return 'i';
+    if (type <= ScalarType::uint64) return 'u';
+    return type == ScalarType::complex64 || type == ScalarType::complex128 ? 'c' : 'f';
 }
 
 /// Bytes of an element of a simple type; 0 where the word is another.

@@ -11,12 +11,14 @@
 #include <atomic>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "choice.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/digest.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/message_tags.hpp"
 #include "plan/compile.hpp"
@@ -30,13 +32,6 @@ namespace {
 
 using transport::BindContext;
 using transport::BoundMotion;
-
-bool replicated(const Moves& moves) {
-    return std::ranges::any_of(moves.plans, [](const PlannedParts& p) {
-        const BlockCyclic* source = p.plan.source().block_cyclic();
-        return source && source->replicas() > 1;
-    });
-}
 
 ElementUpdate update_of(const PerSide<ArrayPart>& array, const MoverOptions& options) {
     const ElementUpdate update{options.op,        array.source.type, array.destination.type,
@@ -146,23 +141,14 @@ private:
     }
 
     void reduction() {
+        nodes_ = group_->nodes();
         alone([&] { transport::check_transport_names(transports_); });
         alone([&] { check_arguments(moves_, *group_, options_); });
-        alone([&] {
-            if (!replicated(moves_) || group_->knows_nodes()) work_out_parts();
-        });
+        alone([&] { work_out_parts(); });
         signals_ = signal_memory();
         fill_survey();
         survey_.reduce(*group_, error_);
-        if (!survey_.plans.same() || !survey_.options.same() || !survey_.motions.same() ||
-            !survey_.phases.same())
-            throw_difference(*group_, moves_, options_);
-        if (survey_.needs_nodes.holds()) {
-            group_->find_nodes();
-            alone([&] { work_out_parts(); });
-            fill_survey();
-            survey_.reduce(*group_, error_);
-        }
+        if (!survey_.passed.same()) throw_difference(*group_, moves_, options_);
         settle_types();
         if (survey_.remembered.same() && survey_.remembered.number.value > 0) {
             transports_ = remembered_;
@@ -180,11 +166,10 @@ private:
             const bool all_in_place = std::ranges::all_of(moves_.motions, moves_in_place);
             if ((!p.outgoing.empty() || !p.incoming.empty()) && p.in_place == all_in_place)
                 continue;
-            const auto& nodes = group_->nodes();
-            p.outgoing = all_in_place ? plan::outgoing_in_place(p.plan, me, nodes)
-                                      : p.plan.outgoing(me, nodes);
-            p.incoming = all_in_place ? plan::incoming_in_place(p.plan, me, nodes)
-                                      : p.plan.incoming(me, nodes);
+            p.outgoing = all_in_place ? plan::outgoing_in_place(p.plan, me, nodes_)
+                                      : p.plan.outgoing(me, nodes_);
+            p.incoming = all_in_place ? plan::incoming_in_place(p.plan, me, nodes_)
+                                      : p.plan.incoming(me, nodes_);
             p.in_place = all_in_place;
         }
         check_overlaps(moves_, me);
@@ -197,14 +182,10 @@ private:
     }
 
     void take_own() {
-        survey_.plans.take(digest_of(moves_));
-        survey_.options.take(digest_of(options_));
-        survey_.motions.take(static_cast<std::int64_t>(moves_.motions.size()));
-        survey_.phases.take(moves_.phases);
+        survey_.passed.take(digest_of(moves_, options_));
         survey_.checks.take(options_.check);
         if (uses_memory_) remembered_ = TuningMemory::of_process().find(*group_, moves_, options_);
-        survey_.remembered.take(remembered_.empty() ? 0 : text_digest(remembered_));
-        survey_.needs_nodes.take(replicated(moves_) && !group_->knows_nodes());
+        survey_.remembered.take(remembered_.empty() ? 0 : geometry::text_digest(remembered_) | 1);
         survey_.has_limit.take(options_.max_bytes > 0);
         survey_.lacks_signals.take(group_->node_ranks().size() > 1 && !signals_);
         for (std::size_t m = 0; m < motions_.size(); ++m) {
@@ -468,6 +449,7 @@ private:
     std::optional<Error> error_;  ///< of what this process did alone
     BindingReduction survey_;
     std::vector<MotionReduction> motions_;
+    std::span<const std::int64_t> nodes_;
     memory::AllocationPtr signals_;
     int first_tag_ = 0;
     mpi::ClaimedTags tags_;

@@ -87,10 +87,10 @@ Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRe
 
 // Checks when a mover is bound: arguments, what processes passed, bytes that are written twice.
 
-/// What has to be the same on all processes, as one number each. Local; the plans' own digests are
-/// worked out once per plan.
+/// What has to be the same on all processes, as one number: plans and how many arrays and phases
+/// there are; of these and of options. Local; the plans' own digests are worked out once per plan.
 std::int64_t digest_of(const Moves& moves);
-std::int64_t digest_of(const MoverOptions& options);
+std::int64_t digest_of(const Moves& moves, const MoverOptions& options);
 
 /// Throws mismatch on all processes, naming the first one that passed another option or plan than
 /// process 0, and both values. Collective.

@@ -153,8 +153,9 @@ std::vector<plan::BoundParts> bound_parts(const Moves& moves) {
 
 }  // namespace
 
-std::int64_t digest_of(const MoverOptions& options) {
+std::int64_t digest_of(const Moves& moves, const MoverOptions& options) {
     plan::PlanWriter words;
+    words.put(digest_of(moves));
     words.put(static_cast<std::int64_t>(options.op));
     words.put(options.transport);
     words.put(transport::transport_kinds_digest());
@@ -167,6 +168,8 @@ std::int64_t digest_of(const MoverOptions& options) {
 
 std::int64_t digest_of(const Moves& moves) {
     plan::PlanWriter words;
+    words.put(moves.phases);
+    words.put(static_cast<std::int64_t>(moves.motions.size()));
     for (const PlannedParts& planned : moves.plans) words.put(plan::plan_digests(planned.plan));
     for (const Motion& motion : moves.motions) {
         words.put(static_cast<std::int64_t>(motion.plan));

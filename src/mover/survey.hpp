@@ -64,15 +64,11 @@ struct RatesReduction {
 
 /// What one process brings; after reduce(), what all bring.
 struct BindingReduction {
-    MaxOverRanks failed;       ///< size - rank of a process with an error of its own
-    MustAgree plans, options;  ///< digests
-    MustAgree remembered;      ///< digest of the transports found to be the fastest before, or 0
-    MustAgree motions;         ///< how many
-    MustAgree phases;          ///< how many the mover has
-    MaxOverRanks checks;       ///< whether any process asks for the checks that take time
-    MaxOverRanks
-        needs_nodes;         ///< whether parts depend on who shares a node, which is not known yet
-    MaxOverRanks has_limit;  ///< whether any process limits memory
+    MaxOverRanks failed;         ///< size - rank of a process with an error of its own
+    MustAgree passed;            ///< digest of the plans and options
+    MustAgree remembered;        ///< digest of the transports found to be the fastest before, or 0
+    MaxOverRanks checks;         ///< whether any process asks for the checks that take time
+    MaxOverRanks has_limit;      ///< whether any process limits memory
     MaxOverRanks lacks_signals;  ///< whether a process has no shared memory for signals
     MaxOverRanks sent_bytes, received_bytes, exchanged_bytes;  ///< to and from others, and both
     MustAgree

@@ -39,6 +39,7 @@ constexpr double longest_seconds = 3600;
 constexpr std::int64_t other_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t most_cool_rounds = 10, most_cool_ns = 20'000'000;  ///< of a turn
 constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_rounds = 10000;  ///< of a turn
 constexpr double nanoseconds = 1e9;
 /// Of the time, for other manners; each of them takes so many rounds at the least.
 constexpr double manners_share = 0.25;
@@ -162,7 +163,7 @@ private:
         for (int pass = 0; pass < passes; ++pass)
             for (Candidate* c : able_) {
                 run_rounds(*c, 1);  // the caches hold what the candidate before moved
-                const std::int64_t middle_ns = run_turn(*c, share_ns);
+                const std::int64_t middle_ns = run_rounds(*c, most_rounds, share_ns);
                 c->best_ns = pass == 0 ? middle_ns : std::min(c->best_ns, middle_ns);
             }
     }
@@ -281,57 +282,31 @@ private:
         c.best_ns = c.first_ns;
     }
 
-    /// The time of the middle one of several rounds, each until all processes have ended it, on the
-    /// one that began it first. So no round meets the next: else a sender could pack while the
-    /// receiver is still busy with what came before, or comes late to the round, and what is slow
-    /// for a single round would look fast. Collective.
-    std::int64_t run_rounds(Candidate& c, std::int64_t rounds, bool cool = false) const {
-        return middle_of(rounds_ns(c, rounds, cool));
-    }
-
-    /// The same for as many rounds as fit a time.
-    std::int64_t run_turn(Candidate& c, double most_ns) const {
-        TuningTurn turn(most_ns, c.first_ns);
-        std::vector<std::int64_t> spent_ns;
-        while (const std::int64_t rounds = turn.next_rounds()) {
-            const auto begin = Clock::now();
-            const auto more_ns = rounds_ns(c, rounds, false);
-            spent_ns.insert(spent_ns.end(), more_ns.begin(), more_ns.end());
-            turn.add_ns(
-                group_->maximum({std::chrono::nanoseconds(Clock::now() - begin).count()})[0]);
-        }
-        return middle_of(std::move(spent_ns));
-    }
-
-    std::vector<std::int64_t> rounds_ns(Candidate& c, std::int64_t rounds, bool cool) const {
-        c.line.rounds += rounds;
-        return times_ns(rounds, cool, [&] {
-            c.round.start();
-            c.round.wait({});
-        });
-    }
-
-    static std::int64_t middle_of(std::vector<std::int64_t> spent_ns) {
-        const auto middle = spent_ns.begin() + (std::ssize(spent_ns) - 1) / 2;
-        std::nth_element(spent_ns.begin(), middle, spent_ns.end());
-        return *middle;
-    }
-
-    /// Of some work, on the slowest process; the end of each is that of a meeting of all. `cool`:
-    /// the caches hold other things when it begins. Collective.
-    template <class Work>
-    std::vector<std::int64_t> times_ns(std::int64_t times, bool cool, Work&& work) const {
-        std::vector<std::int64_t> spent_ns(static_cast<std::size_t>(times));
-        for (std::int64_t& spent : spent_ns) {
+    /// The time of the middle one of several rounds, as many as fit a time: of each that of its
+    /// slowest process, from when all have come to it. No round meets the next: else a sender could
+    /// pack while the receiver is still busy with what came before, and what is slow for a single
+    /// round would look fast. `cool`: the caches hold other things when it begins. Collective.
+    std::int64_t run_rounds(Candidate& c, std::int64_t rounds,
+                            double within_ns = static_cast<double>(most_ns),
+                            bool cool = false) const {
+        const auto ns_since = [](Clock::time_point begin) {
+            return std::chrono::nanoseconds(Clock::now() - begin).count();
+        };
+        const auto begin = Clock::now();
+        auto times_ns = rounds_within(within_ns, rounds, [&] {
             look_for_interrupt();
             if (cool) touch_other_memory();
+            ++c.line.rounds;
             group_->maximum({0});
-            const auto begin = Clock::now();
-            work();
-            group_->maximum({0});
-            spent = std::chrono::nanoseconds(Clock::now() - begin).count();
-        }
-        return group_->maximum(std::move(spent_ns));
+            const auto all_came = Clock::now();
+            c.round.start();
+            c.round.wait({});
+            const auto most = group_->maximum({ns_since(all_came), ns_since(begin)});
+            return RoundTime{most[0], most[1]};
+        });
+        const auto middle = times_ns.begin() + (std::ssize(times_ns) - 1) / 2;
+        std::nth_element(times_ns.begin(), middle, times_ns.end());
+        return *middle;
     }
 
     /// Rounds are too short for their waits to look. Who leaves tells the others.
@@ -357,23 +332,17 @@ private:
         }
     }
 
-    /// The shortest time in which all processes meet.
-    std::int64_t meeting_ns() const {
-        constexpr std::int64_t meetings = 50;
-        const auto spent_ns = times_ns(meetings, false, [] {});
-        return *std::ranges::min_element(spent_ns);
-    }
-
     /// Whether a candidate is at least not clearly slower than the usual one where the caches hold
     /// other things, as in a program that computes between its rounds. Rounds that follow each
     /// other flatter what touches more memory, such as a packed exchange.
     bool holds_when_cool(Candidate& c, Candidate& usual) const {
         const std::int64_t rounds =
             std::clamp<std::int64_t>(most_cool_ns / usual.best_ns, 1, most_cool_rounds);
+        const auto most = static_cast<double>(most_ns);
         std::int64_t own_ns = most_ns, usual_ns = most_ns;
         for (int pass = 0; pass < passes; ++pass) {
-            usual_ns = std::min(usual_ns, run_rounds(usual, rounds, true));
-            own_ns = std::min(own_ns, run_rounds(c, rounds, true));
+            usual_ns = std::min(usual_ns, run_rounds(usual, rounds, most, true));
+            own_ns = std::min(own_ns, run_rounds(c, rounds, most, true));
         }
         return !clearly_below(usual_ns, own_ns);
     }
@@ -417,17 +386,11 @@ private:
         std::erase_if(able_, [&](const Candidate* c) { return c->first_ns / hopeless > best_ns; });
     }
 
-    /// What the processes need to meet is in the time of each round, and is taken off, unless that
-    /// would leave nothing of any: with more processes than processors meetings take most of it.
     std::vector<MoverTrial> lines() const {
-        std::int64_t meeting = meeting_ns();
-        for (const auto& c : all_)
-            if (c->best_ns > 0 && c->best_ns <= meeting) meeting = 0;
         std::vector<MoverTrial> made;
         for (const auto& c : all_) {
             made.push_back(c->line);
-            made.back().seconds =
-                static_cast<double>(std::max<std::int64_t>(0, c->best_ns - meeting)) / nanoseconds;
+            made.back().seconds = static_cast<double>(c->best_ns) / nanoseconds;
         }
         return made;
     }

@@ -45,8 +45,6 @@ void add_to_tuning_file(const std::string& path, std::int64_t key,
 
 // Measured transport choices of this program and earlier ones.
 
-std::int64_t text_digest(const std::string& text);
-
 /// What has been measured, by what it depends on: the plans and the memory of this process's
 /// arrays, element sizes, options, this process's place among all, the MPI and its version, the
 /// version of the library, processors. Thread-safe.

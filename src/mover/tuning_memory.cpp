@@ -80,19 +80,12 @@ std::int64_t system_digest() {
 
 }  // namespace
 
-std::int64_t text_digest(const std::string& text) {
-    WordDigest digest;
-    put(digest, text);
-    return digest.value() | 1;
-}
-
 std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
                         const MoverOptions& options) {
     WordDigest digest;
     digest.put(system_digest());
     digest.put(transport::transport_kinds_digest());
     digest.put(digest_of(moves));
-    digest.put(moves.phases);
     digest.put(static_cast<std::int64_t>(options.op));
     digest.put(options.alpha != 1.0 || options.conjugate);
     digest.put(options.max_bytes);

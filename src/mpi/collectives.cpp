@@ -7,6 +7,7 @@
 #include "collectives.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -42,17 +43,18 @@ void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) c
     if (load == Load::data) waiting.stay_awake();
     // Boards are put up with the first collectives, which have none yet: nobody could be told.
     if (!board_) waiting.defer_deadline();
-    while (true) {
-        int done = 0;
-        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
-        if (done) return;
-        if (board_) check_alive_while_waiting();
-        waiting.pause();
-        if (push_other_work()) waiting.restart();
-        if (waiting.expired())
+    mpi::wait(
+        waiting,
+        [&] {
+            int done = 0;
+            check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+            if (!done && board_) check_alive_while_waiting();
+            return done != 0;
+        },
+        [&] {
             throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
                              waiting.timeout_seconds(), " s in ", call, " for the other processes");
-    }
+        });
 }
 
 void ProcessGroup::wait_until(const std::function<bool()>& done, Load load) const {
@@ -62,14 +64,11 @@ void ProcessGroup::wait_until(const std::function<bool()>& done, Load load) cons
 }
 
 void ProcessGroup::wait(Waiting& waiting, const std::function<bool()>& done) const {
-    while (!done()) {
-        waiting.pause();
-        if (push_other_work()) waiting.restart();
-        if (waiting.expired())
-            throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
-                             waiting.timeout_seconds(),
-                             " s for the other processes to make the same call");
-    }
+    mpi::wait(waiting, done, [&] {
+        throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
+                         waiting.timeout_seconds(),
+                         " s for the other processes to make the same call");
+    });
 }
 
 /// What was begun cannot be taken back: where a process gives up, all are told, and the memory
@@ -173,14 +172,6 @@ bool ProcessGroup::all_equal(std::uint32_t value) const {
     return most[0] == -most[1];
 }
 
-std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
-    const auto all = std::make_shared<std::uint64_t>(value);
-    carry_out("MPI_Iallreduce", all, [&](MPI_Request* request) {
-        return MPI_Iallreduce(MPI_IN_PLACE, all.get(), 1, MPI_UINT64_T, MPI_SUM, comm_, request);
-    });
-    return *all;
-}
-
 std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> values) const {
     struct Buffers {
         std::vector<std::int64_t> told, heard;
@@ -211,21 +202,23 @@ void ProcessGroup::agree(const std::optional<Error>& mine) const {
 }
 
 void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) const {
-    const auto head = std::make_shared<std::vector<std::int64_t>>(2, 0);
-    const auto text = std::make_shared<std::string>();
-    if (lowest == rank_) {
-        *text = named_process(*mine);
-        *head = {static_cast<std::int64_t>(mine->code()), static_cast<std::int64_t>(text->size())};
-    }
-    carry_out("MPI_Ibcast", head, [&](MPI_Request* request) {
-        return MPI_Ibcast(head->data(), 2, MPI_INT64_T, lowest, comm_, request);
+    std::string told;
+    if (lowest == rank_) told = static_cast<char>(mine->code()) + named_process(*mine);
+    told = broadcast(lowest, std::move(told));
+    throw Error(static_cast<ErrorCode>(told.front()), told.substr(1));
+}
+
+std::string ProcessGroup::broadcast(int rank, std::string text) const {
+    const auto length = std::make_shared<std::int64_t>(std::ssize(text));
+    carry_out("MPI_Ibcast", length, [&](MPI_Request* request) {
+        return MPI_Ibcast(length.get(), 1, MPI_INT64_T, rank, comm_, request);
     });
-    text->resize(static_cast<std::size_t>((*head)[1]));
-    carry_out("MPI_Ibcast", text, [&](MPI_Request* request) {
-        return MPI_Ibcast(text->data(), to_int((*head)[1], "error message"), MPI_CHAR, lowest,
-                          comm_, request);
+    const auto all = std::make_shared<std::string>(std::move(text));
+    all->resize(static_cast<std::size_t>(*length));
+    carry_out("MPI_Ibcast", all, [&](MPI_Request* request) {
+        return MPI_Ibcast(all->data(), to_int(*length, "text"), MPI_CHAR, rank, comm_, request);
     });
-    throw Error(static_cast<ErrorCode>((*head)[0]), *text);
+    return std::move(*all);
 }
 
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
@@ -329,17 +322,11 @@ constexpr std::size_t most_chars = 400;
 /// The values of process 0, on all processes. Collective.
 std::vector<std::int64_t> of_process_0(const ProcessGroup& group,
                                        std::span<const std::int64_t> mine) {
-    const auto longest = group.maximum({static_cast<std::int64_t>(mine.size())});
-    std::vector<std::int64_t> words(static_cast<std::size_t>(longest[0]) + 1,
-                                    std::numeric_limits<std::int64_t>::min());
-    if (group.rank() == 0) {
-        words[0] = static_cast<std::int64_t>(mine.size());
-        std::ranges::copy(mine, words.begin() + 1);
-    }
-    words = group.maximum(std::move(words));
-    const auto count = words[0];
-    words.erase(words.begin());
-    words.resize(static_cast<std::size_t>(count));
+    const auto bytes = std::as_bytes(mine);
+    const std::string told =
+        group.broadcast(0, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    std::vector<std::int64_t> words(told.size() / sizeof(std::int64_t));
+    if (!words.empty()) std::memcpy(words.data(), told.data(), told.size());
     return words;
 }
 
@@ -352,14 +339,7 @@ std::string text_of(const ProcessGroup& group, int rank, std::string text) {
         if (!text.empty() && (text.back() & 0x80) != 0) text.pop_back();
         text += "...";
     }
-    std::vector<std::int64_t> words(most_chars, 0);
-    if (group.rank() == rank)
-        std::ranges::transform(text, words.begin(),
-                               [](char c) { return static_cast<unsigned char>(c); });
-    text.clear();
-    for (const std::int64_t word : group.maximum(std::move(words)))
-        if (word != 0) text += static_cast<char>(word);
-    return text;
+    return group.broadcast(rank, std::move(text));
 }
 
 }  // namespace

@@ -41,16 +41,15 @@ Arrival& arrival_at(MPI_Comm comm) {
 
 void complete(MPI_Request& request) {
     Waiting waiting(Processors::shared);
-    while (true) {
+    const auto is_done = [&] {
         int done = 0;
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done) return;
-        waiting.pause();
-        if (push_other_work()) waiting.restart();
-        if (waiting.expired())
-            throw make_error(ErrorCode::timeout, "this process waited ", waiting.timeout_seconds(),
-                             " s for the other processes to use the communicator");
-    }
+        return done != 0;
+    };
+    wait(waiting, is_done, [&] {
+        throw make_error(ErrorCode::timeout, "this process waited ", waiting.timeout_seconds(),
+                         " s for the other processes to use the communicator");
+    });
 }
 
 /// Communicators that this process has left.
@@ -128,17 +127,6 @@ MPI_Comm duplicate_when_all_came(MPI_Comm comm) {
     return duplicate;
 }
 
-namespace {
-
-/// Sums of such numbers differ if a process has another part.
-std::uint64_t mixed(std::uint64_t word) {
-    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9;
-    word = (word ^ (word >> 27)) * 0x94D049BB133111EB;
-    return word ^ (word >> 31);
-}
-
-}  // namespace
-
 PartCommunicator::PartCommunicator(const ProcessGroup& group, int part) {
     check(MPI_Comm_split(group.comm(), part, group.rank(), &comm_), "MPI_Comm_split");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -149,7 +137,7 @@ PartCommunicator::~PartCommunicator() {
 }
 
 /// The communicator that is kept for a digest, or null.
-std::shared_ptr<const PartCommunicator> PartCommunicators::find(std::uint64_t digest) {
+std::shared_ptr<const PartCommunicator> PartCommunicators::find(std::int64_t digest) {
     const auto known =
         std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.digest == digest; });
     if (known == entries_.end()) return nullptr;
@@ -170,14 +158,14 @@ bool PartCommunicators::make_room(const ProcessGroup& group) {
     return true;
 }
 
-std::shared_ptr<const PartCommunicator> PartCommunicators::of(const ProcessGroup& group, int part) {
+std::shared_ptr<const PartCommunicator> PartCommunicators::of(const ProcessGroup& group,
+                                                              std::span<const std::int64_t> parts) {
     const auto kept =
         group.extension<PartCommunicators>([] { return std::make_shared<PartCommunicators>(); });
     geometry::WordDigest words;
-    words.put(group.rank());
-    words.put(part);
-    const std::uint64_t digest = group.sum(mixed(static_cast<std::uint64_t>(words.value())));
-    if (auto known = kept->find(digest)) return known;
+    words.put_all(parts);
+    if (auto known = kept->find(words.value())) return known;
+    const int part = to_int(parts[static_cast<std::size_t>(group.rank())], "rank");
     if (!kept->make_room(group)) return nullptr;
     std::shared_ptr<const PartCommunicator> made;
     // MPI makes communicators in a call that cannot be abandoned, so no process enters it before
@@ -185,7 +173,7 @@ std::shared_ptr<const PartCommunicator> PartCommunicators::of(const ProcessGroup
     // On one node that takes no call of MPI, which could fail in turn.
     group.all_equal(0);
     collectively(group, [&] { made = std::make_shared<PartCommunicator>(group, part); });
-    kept->entries_.push_back({digest, made});
+    kept->entries_.push_back({words.value(), made});
     return made;
 }
 

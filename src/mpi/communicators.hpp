@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "mpi/checked_call.hpp"
@@ -94,18 +95,19 @@ class PartCommunicators {
 public:
     static constexpr std::size_t most = 16;
 
-    /// The communicator of the part whose lowest rank is `part`, made at the first use of such
-    /// parts, which blocks in MPI until all processes have called; null if too many are in use.
-    /// Collective.
-    static std::shared_ptr<const PartCommunicator> of(const ProcessGroup& group, int part);
+    /// The communicator of this process's part; `parts` has the lowest rank of each process's, the
+    /// same on all. Made at the first use of such parts, which blocks in MPI until all processes
+    /// have called; null if too many are in use. Collective.
+    static std::shared_ptr<const PartCommunicator> of(const ProcessGroup& group,
+                                                      std::span<const std::int64_t> parts);
 
 private:
     struct Entry {
-        std::uint64_t digest = 0;  ///< of the parts of all processes
+        std::int64_t digest = 0;  ///< of the parts of all processes
         std::shared_ptr<const PartCommunicator> communicator;
     };
 
-    std::shared_ptr<const PartCommunicator> find(std::uint64_t digest);
+    std::shared_ptr<const PartCommunicator> find(std::int64_t digest);
     bool make_room(const ProcessGroup& group);
 
     std::vector<Entry> entries_;

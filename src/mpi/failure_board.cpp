@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -11,19 +12,17 @@
 
 #include "byte_message.hpp"
 #include "geometry/make_error.hpp"
+#include "process_group.hpp"
 
 namespace datamover::mpi {
 
-FailureBoard::FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
-                           int position, std::vector<int> far_ranks)
-    : comm_(comm),
-      memory_(std::move(own)),
-      own_(reinterpret_cast<Board*>(memory_->data)),
-      peers_(std::move(peers)),
-      far_ranks_(std::move(far_ranks)) {
+FailureBoard::FailureBoard(MPI_Comm comm, const NodeShares& boards, int position,
+                           std::vector<int> far_ranks)
+    : comm_(comm), memory_(boards.own), mapped_(boards.mapped), far_ranks_(std::move(far_ranks)) {
     MPI_Comm_rank(comm_, &rank_);
-    for (const PeerBoard& peer : peers_) boards_.push_back(peer.board);
-    boards_.insert(boards_.begin() + position, own_);
+    for (std::byte* data : boards.data) boards_.push_back(reinterpret_cast<Board*>(data));
+    own_ = boards_[static_cast<std::size_t>(position)];
+    std::ranges::remove_copy(boards_, std::back_inserter(peers_), own_);
 }
 
 void FailureBoard::leave(std::unique_ptr<FailureBoard> board, Remains remains) noexcept {
@@ -31,11 +30,11 @@ void FailureBoard::leave(std::unique_ptr<FailureBoard> board, Remains remains) n
     static std::mutex mutex;
     static FailureBoard* looked_at = nullptr;
     const std::uint64_t begun = board->begun_.load() + 1;
-    for (const PeerBoard& peer : board->peers_) {
+    for (Board* const peer : board->peers_) {
         std::uint64_t others = 0;
-        if (!peer.board->begun_by_left.compare_exchange_strong(others, begun) && others != begun)
-            peer.board->begun_by_left.store(Board::differs);
-        peer.board->left.fetch_add(1);
+        if (!peer->begun_by_left.compare_exchange_strong(others, begun) && others != begun)
+            peer->begun_by_left.store(Board::differs);
+        peer->left.fetch_add(1);
     }
     FailureBoard* ended = nullptr;
     {
@@ -85,9 +84,9 @@ void FailureBoard::notify(const Error& why) noexcept {
     }
     if (!write(*own_, notice)) return;  // another thread tells, or another process does
     sent_ = notice;
-    for (const PeerBoard& peer : peers_) {
-        write(*peer.board, sent_);
-        peer.board->bell.ring();
+    for (Board* const peer : peers_) {
+        write(*peer, sent_);
+        peer->bell.ring();
     }
     // Whom the message does not reach has the deadline of its wait.
     for (const int rank : far_ranks_) {
@@ -102,8 +101,8 @@ bool FailureBoard::may_claim_ticket(std::uint64_t ticket) const {
     if (ticket < Board::turns) return true;
     const std::size_t place = ticket % Board::turns;
     const auto least = static_cast<std::uint32_t>(ticket + 1 - Board::turns);
-    return std::ranges::all_of(peers_, [&](const PeerBoard& peer) {
-        const std::uint64_t theirs = peer.board->binding_of_ticket[place].load();
+    return std::ranges::all_of(peers_, [&](const Board* peer) {
+        const std::uint64_t theirs = peer->binding_of_ticket[place].load();
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(theirs >> 32) - least) >= 0;
     });
 }
@@ -125,8 +124,8 @@ Error another_order(int rank, std::string_view whose) {
 }
 
 void FailureBoard::compare_ticket(std::size_t place, std::uint64_t mine) const {
-    for (const PeerBoard& peer : peers_) {
-        const std::uint64_t theirs = peer.board->binding_of_ticket[place].load();
+    for (Board* const peer : peers_) {
+        const std::uint64_t theirs = peer->binding_of_ticket[place].load();
         if ((theirs ^ mine) >> 32 == 0 && theirs != mine)
             throw another_order(rank_, "another process of its node");
     }
@@ -142,12 +141,12 @@ void FailureBoard::post(std::uint64_t agreement, Question question,
     slot.agreement.store(agreement + 1);
     // Of those that come last at the same time, one at least sees what the others have posted.
     if (!all_posted(agreement)) return;
-    for (const PeerBoard& peer : peers_) peer.board->bell.ring();
+    for (Board* const peer : peers_) peer->bell.ring();
 }
 
 bool FailureBoard::all_posted(std::uint64_t agreement) const {
-    return std::ranges::all_of(peers_, [&](const PeerBoard& peer) {
-        const AgreementSlot& theirs = peer.board->agreement_slots[agreement % 2];
+    return std::ranges::all_of(peers_, [&](const Board* peer) {
+        const AgreementSlot& theirs = peer->agreement_slots[agreement % 2];
         return theirs.agreement.load() == agreement + 1;
     });
 }

@@ -20,6 +20,8 @@
 
 namespace datamover::mpi {
 
+struct NodeShares;
+
 /// Of a process that starts collective movers in another order than `whose`.
 Error another_order(int rank, std::string_view whose);
 
@@ -65,16 +67,10 @@ public:
         std::atomic<std::uint64_t> begun_by_left;
         static constexpr std::uint64_t differs = ~std::uint64_t{0};
     };
-    /// A board of another process of the node, mapped here.
-    struct PeerBoard {
-        std::shared_ptr<memory::SharedSegment> segment;
-        Board* board = nullptr;
-    };
 
-    /// `own` is zeroed memory of at least sizeof(Board), shared where there are `peers`, which come
-    /// in order of rank; this process is at `position` among them. Local.
-    FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
-                 int position, std::vector<int> far_ranks);
+    /// `boards` are those of the processes of the node; this one is at `position` among them.
+    /// Local.
+    FailureBoard(MPI_Comm comm, const NodeShares& boards, int position, std::vector<int> far_ranks);
 
     /// What goes with a board. Communicators of a group of one node.
     struct Remains {
@@ -146,9 +142,10 @@ private:
     MPI_Comm comm_;
     int rank_ = 0;
     memory::AllocationPtr memory_;
-    Board* own_;
-    std::vector<PeerBoard> peers_;
+    std::vector<std::shared_ptr<memory::SharedSegment>> mapped_;
     std::vector<Board*> boards_;  ///< of the node, in order of rank
+    Board* own_;
+    std::vector<Board*> peers_;  ///< the others
     std::vector<int> far_ranks_;
     FailureNotice sent_;  ///< the buffer of messages under way; of the thread that tells
     std::atomic<unsigned> looks_{0};

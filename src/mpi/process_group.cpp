@@ -17,6 +17,7 @@
 #include "checked_call.hpp"
 #include "communicators.hpp"
 #include "environment.hpp"
+#include "memory/cache_lines.hpp"
 #include "memory/process_memory.hpp"
 #include "memory/segment_pool.hpp"
 #include "message_tags.hpp"
@@ -213,56 +214,61 @@ void ProcessGroup::let_mpi_progress() const noexcept {
 /// does not work between all processes of the node.
 bool ProcessGroup::create_failure_boards() {
     constexpr std::int64_t bytes = sizeof(FailureBoard::Board);
-    const bool alone = node_ranks_.size() == 1;
-    memory::AllocationPtr own;
-    try {
-        own = alone ? memory::SegmentPool::allocate_private(bytes) : pool().allocate_shared(bytes);
-        auto* board = new (own->data) FailureBoard::Board{};
-        board->notice.rank = rank_;
-    } catch (const Error& e) {
-        if (alone) throw;
-        why_no_shared_memory_ = e.what();
+    const auto make = [](std::byte* memory) { new (memory) FailureBoard::Board{}; };
+    NodeShares boards;
+    if (node_ranks_.size() == 1) {
+        boards.own = memory::SegmentPool::allocate_private(bytes);
+        boards.data = {boards.own->data};
+        make(boards.own->data);
+    } else {
+        boards = share_on_node(bytes, make);
+        why_no_shared_memory_ = boards.why_not;
+        if (!boards.why_not.empty()) return false;
     }
-    std::vector<FailureBoard::PeerBoard> peers;
-    if (!alone && !map_boards(own.get(), peers)) return false;
     std::vector<int> far_ranks;
     for (int rank = 0; rank < size_; ++rank)
         if (node_position(rank) < 0) far_ranks.push_back(rank);
-    board_ = std::make_unique<FailureBoard>(comm_, own, std::move(peers), my_node_position_,
-                                            std::move(far_ranks));
+    board_ = std::make_unique<FailureBoard>(comm_, boards, my_node_position_, std::move(far_ranks));
     return true;
 }
 
-/// Whether every process of the node could map every other's board and found it to be theirs.
-/// Collective on the node; `own` is null where this process could not make one.
-bool ProcessGroup::map_boards(const memory::Allocation* own,
-                              std::vector<FailureBoard::PeerBoard>& peers) {
+/// Behind the objects is a mark by which a process finds that it has mapped another one's memory.
+NodeShares ProcessGroup::share_on_node(std::int64_t bytes,
+                                       const std::function<void(std::byte*)>& make) const {
+    NodeShares shares;
+    const auto mark_at = [&](std::byte* memory) {
+        return reinterpret_cast<std::int64_t*>(memory + memory::whole_lines(bytes));
+    };
+    try {
+        shares.own = pool().allocate_shared(memory::whole_lines(bytes) + sizeof(std::int64_t));
+        make(shares.own->data);
+        *mark_at(shares.own->data) = rank_;
+    } catch (const Error& e) {
+        shares.why_not = e.what();
+    }
     std::vector<std::int64_t> words;
-    memory::put_offer(words, own);
+    memory::put_offer(words, shares.own.get());
     const auto all = gather_on_node(words);
-    bool works = true;
+    bool works = shares.own != nullptr;
     for (std::size_t i = 0; i < all.size() && works; ++i) {
-        if (static_cast<int>(i) == my_node_position_) continue;
         try {
-            memory::OfferReader offer(all[i]);
-            const auto place = offer.shared_place();
+            const auto place = memory::OfferReader(all[i]).shared_place();
+            const bool is_own = static_cast<int>(i) == my_node_position_;
             works = place.has_value();
-            if (!works) break;
-            FailureBoard::PeerBoard peer;
-            peer.segment = segments().open(place->name);
-            peer.board =
-                reinterpret_cast<FailureBoard::Board*>(peer.segment->data() + place->offset_bytes);
-            works = peer.board->notice.rank == node_ranks_[i];
-            peers.push_back(std::move(peer));
+            if (works && !is_own) shares.mapped.push_back(segments().open(place->name));
+            if (works)
+                shares.data.push_back(is_own ? shares.own->data
+                                             : shares.mapped.back()->data() + place->offset_bytes);
+            works = works && *mark_at(shares.data.back()) == node_ranks_[i];
         } catch (const Error& e) {
             works = false;
-            why_no_shared_memory_ = e.what();
+            shares.why_not = e.what();
         }
     }
-    for (const auto& vote : gather_on_node({works && own ? 1 : 0})) works = works && vote[0] == 1;
-    if (!works && why_no_shared_memory_.empty())
-        why_no_shared_memory_ = "another process of the node cannot share memory";
-    return works;
+    for (const auto& vote : gather_on_node({works ? 1 : 0})) works = works && vote[0] == 1;
+    if (!works && shares.why_not.empty())
+        shares.why_not = "another process of the node cannot share memory";
+    return shares;
 }
 
 int ProcessGroup::node_position(std::int64_t rank) const {
@@ -274,10 +280,14 @@ bool ProcessGroup::on_same_machine(std::int64_t rank) const {
     return std::ranges::binary_search(machine_ranks_, rank);
 }
 
-void ProcessGroup::find_nodes() {
-    std::vector<std::int64_t> nodes(static_cast<std::size_t>(size_), 0);
-    nodes[static_cast<std::size_t>(rank_)] = node_ranks_.front();
-    nodes_ = maximum(std::move(nodes));
+std::span<const std::int64_t> ProcessGroup::nodes() {
+    if (nodes_.empty()) {
+        std::vector<std::int64_t> nodes(static_cast<std::size_t>(size_), 0);
+        nodes[static_cast<std::size_t>(rank_)] = node_ranks_.front();
+        nodes_ = is_one_node() ? std::vector<std::int64_t>(nodes.size(), node_ranks_.front())
+                               : maximum(std::move(nodes));
+    }
+    return nodes_;
 }
 
 /// Every process of the node tries to read a word of every other that only that one has.

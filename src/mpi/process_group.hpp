@@ -27,6 +27,14 @@ class MessageTags;
 class ProcessGroup;
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
+/// Memory of each process of a node, which all of them have mapped.
+struct NodeShares {
+    std::string why_not;  ///< it does not work between them; empty: it does
+    memory::AllocationPtr own;
+    std::vector<std::byte*> data;  ///< of each process, in order of node_ranks
+    std::vector<std::shared_ptr<memory::SharedSegment>> mapped;
+};
+
 /// What is waited for: MPI moves data of any size only while it is polled, so that nobody sleeps.
 enum class Load { numbers, data };
 
@@ -81,11 +89,13 @@ public:
     /// they shall not.
     bool peers_readable() const { return peers_readable_; }
 
-    /// A number of the node of each rank (the lowest rank there); empty before find_nodes.
-    std::span<const std::int64_t> nodes() const { return nodes_; }
-    bool knows_nodes() const { return !nodes_.empty(); }
-    /// Collective.
-    void find_nodes();
+    /// A number of the node of each rank (the lowest rank there). Collective at the first call,
+    /// then local.
+    std::span<const std::int64_t> nodes();
+
+    /// Shares so much memory of each process of the node, in which `make` has objects of this one.
+    /// Collective on the node.
+    NodeShares share_on_node(std::int64_t bytes, const std::function<void(std::byte*)>& make) const;
 
     /// For messages.
     MessageTags& tags() const { return *tags_; }
@@ -154,12 +164,12 @@ public:
     void agree(const std::optional<Error>& mine) const;
     /// Throws on all processes the error that process `rank` has. Collective.
     [[noreturn]] void throw_error_of(int rank, const std::optional<Error>& mine) const;
+    /// Collective: the text of process `rank`.
+    std::string broadcast(int rank, std::string text) const;
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
     /// Collective: whether all processes bring the same value.
     bool all_equal(std::uint32_t value) const;
-    /// Collective: the sum over all processes, modulo 2^64.
-    std::uint64_t sum(std::uint64_t value) const;
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
     std::vector<std::int64_t> exchange(std::vector<std::int64_t> values) const;
     /// Collective on the node: every process's values, in order of node_ranks.
@@ -175,7 +185,6 @@ private:
     void fall_back_to_single_process_node();
     void try_reading();
     bool create_failure_boards();
-    bool map_boards(const memory::Allocation* own, std::vector<FailureBoard::PeerBoard>& peers);
     bool leaves_nothing_under_way() const;
     std::string named_process(const Error& error) const;
     bool is_one_node() const { return std::ssize(node_ranks_) == size_; }

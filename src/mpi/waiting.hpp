@@ -105,4 +105,15 @@ private:
     double next_interrupt_check_;
 };
 
+/// Waits until done() says so, and pushes on what else this process has under way; calls late(),
+/// which throws, where the deadline passes.
+template <class Done, class Late>
+void wait(Waiting& waiting, Done&& done, Late&& late) {
+    while (!done()) {
+        waiting.pause();
+        if (push_other_work()) waiting.restart();
+        if (waiting.expired()) late();
+    }
+}
+
 }  // namespace datamover::mpi

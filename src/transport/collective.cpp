@@ -432,8 +432,7 @@ private:
         if (std::ranges::all_of(
                 sending, [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
             return false;
-        const std::int64_t part = parts[static_cast<std::size_t>(group_->rank())];
-        part_ = mpi::PartCommunicators::of(*group_, mpi::to_int(part, "rank"));
+        part_ = mpi::PartCommunicators::of(*group_, parts);
         if (part_) comm_ = part_->comm();
         return part_ != nullptr;
     }
@@ -570,17 +569,12 @@ private:
 
 extern const TransportKind collective_kind;
 const TransportKind collective_kind{
-    "collective",
-    MessageMemory::buffers,
-    AcceptedOption::nothing,
-    true,
-    [](const PairFacts& facts) { return !facts.same_process; },
-    [](const PairFacts&) { return false; },
-    [](const PairFacts&) { return std::string("all processes take part"); },
-    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
-        return std::make_unique<CollectiveTransport>(context, pairs);
-    },
-    true,
+    .name = "collective",
+    .memory = MessageMemory::buffers,
+    .sends_messages = true,
+    .reason = always("all processes take part"),
+    .bind = bound_as<CollectiveTransport>,
+    .everyone = true,
 };
 
 }  // namespace datamover::transport

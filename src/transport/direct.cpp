@@ -38,13 +38,30 @@ private:
     std::uint64_t binding_;
 };
 
-/// A transport in which one side of each pair does all the work. What a copy is, the derived class
-/// knows.
+using memory::ProcessCopy;
+
+/// A copy by the system, and what is done with the buffer before (sending) or after it (receiving).
+struct Step {
+    ProcessCopy transfer;
+    std::size_t chunk = 0;
+};
+
+/// What this process copies between its arrays and those of a peer.
+struct Copy {
+    std::int64_t peer = 0;
+    bool sends = false;
+    PairProgram program;      ///< between the arrays of both, or the own arrays and a buffer
+    std::vector<Step> steps;  ///< of copies by the system
+    bool direct = false;      ///< in one step, without a buffer
+};
+
+/// A transport in which one side of each pair does all the work. How a copy is carried out, the
+/// derived class knows.
 class OneSided : public Transport {
 public:
     void announce() override {
         ++round_;
-        for (const OwnCopy& copy : copies_) copy.theirs.require(copy.peer);
+        for (const CopyTurn& copy : turns_) copy.theirs.require(copy.peer);
         for (const Offer& offer : offers_) {
             offer.theirs.require(offer.peer);
             offer.go->store(round_, std::memory_order_release);
@@ -52,18 +69,18 @@ public:
     }
 
     void start() override {
-        for (OwnCopy& copy : copies_) copy.pending = true;
-        pending_ = copies_.size();
+        for (CopyTurn& copy : turns_) copy.pending = true;
+        pending_ = turns_.size();
         progress();
     }
 
     Progress progress() override {
         Progress made = Progress::none;
         if (pending_ > 0) {
-            for (std::size_t i = 0; i < copies_.size(); ++i) {
-                OwnCopy& c = copies_[i];
+            for (std::size_t i = 0; i < turns_.size(); ++i) {
+                CopyTurn& c = turns_[i];
                 if (!c.pending || c.go->load(std::memory_order_acquire) < round_) continue;
-                copy(i);
+                run(copies_[i]);
                 // What was read of a peer that gave up meanwhile may be something else by now.
                 std::atomic_thread_fence(std::memory_order_acquire);
                 c.theirs.require(c.peer);
@@ -81,7 +98,7 @@ public:
 
     std::vector<std::int64_t> waiting_for() const override {
         std::vector<std::int64_t> peers;
-        for (const OwnCopy& copy : copies_)
+        for (const CopyTurn& copy : turns_)
             if (copy.pending) peers.push_back(copy.peer);
         for (const Offer& offer : offers_)
             if (offer.done->load(std::memory_order_acquire) < round_) peers.push_back(offer.peer);
@@ -89,7 +106,7 @@ public:
     }
 
     void report(std::vector<MoverPair>& lines) const override {
-        for (std::size_t i = 0; i < copies_.size(); ++i) lines.push_back(copy_line(i));
+        for (const Copy& copy : copies_) lines.push_back(copy_line(copy));
         for (const Offer& o : offers_)
             lines.push_back(
                 {o.peer, o.sends, name_, "", o.elems, o.bytes, "", 0, "copied by the peer"});
@@ -98,11 +115,33 @@ public:
 protected:
     explicit OneSided(const char* name) : name_(name) {}
 
-    /// Carries out copy number i, whose peer has begun.
-    virtual void copy(std::size_t i) const = 0;
-    virtual MoverPair copy_line(std::size_t i) const = 0;
+    /// Carries out a copy whose peer has begun.
+    virtual void run(const Copy& copy) const = 0;
+    virtual MoverPair copy_line(const Copy& copy) const {
+        return pair_line(copy.peer, copy.sends, name_, copy.program);
+    }
 
-    /// Adds a pair. True: this process copies (the next number), else the peer does.
+    /// Adds pairs: of each those arrays that the receiver copies, and those that the sender copies.
+    /// `prepare` has this process's copies of arrays ready.
+    template <class ReceiverCopies, class Prepare>
+    void add_pairs(const BindContext& context, const std::vector<Pair>& pairs,
+                   ReceiverCopies&& receiver_copies, Prepare&& prepare) {
+        for (const Pair& pair : pairs)
+            for (const bool by_receiver : {true, false}) {
+                Pair some{pair.peer, pair.direction, {}};
+                for (const PairShare& share : pair.shares)
+                    if (receiver_copies(share.facts) == by_receiver) some.shares.push_back(share);
+                if (some.shares.empty() || !add_pair(context, some, by_receiver)) continue;
+                Copy copy;
+                copy.peer = pair.peer;
+                copy.sends = pair.sends();
+                prepare(some, copy);
+                copies_.push_back(std::move(copy));
+            }
+    }
+
+private:
+    /// True: this process copies, else the peer does.
     bool add_pair(const BindContext& context, const Pair& pair, bool receiver_copies) {
         SignalLine& mine = context.own_signal_line(pair.peer);
         SignalLine& theirs = context.peer_signal_line(pair.peer);
@@ -110,7 +149,7 @@ protected:
         const Direction here = pair.direction;
         const Direction there = pair.sends() ? incoming : outgoing;
         if (receiver_copies != pair.sends()) {
-            copies_.push_back({pair.peer, lines, &mine.go[here], &theirs.done[there]});
+            turns_.push_back({pair.peer, lines, &mine.go[here], &theirs.done[there]});
             return true;
         }
         offers_.push_back({pair.peer, lines, pair.sends(), pair.elems(),
@@ -118,9 +157,8 @@ protected:
         return false;
     }
 
-private:
     /// A pair in which this process copies.
-    struct OwnCopy {
+    struct CopyTurn {
         std::int64_t peer = 0;
         PeerLines theirs;
         std::atomic<std::uint64_t>* go = nullptr;    ///< own line: the peer has begun
@@ -138,7 +176,8 @@ private:
     };
 
     const char* name_;
-    std::vector<OwnCopy> copies_;
+    std::vector<CopyTurn> turns_;
+    std::vector<Copy> copies_;  ///< of these turns
     std::vector<Offer> offers_;
     std::uint64_t round_ = 0;
     std::size_t pending_ = 0;
@@ -168,59 +207,24 @@ class SharedTransport final : public OneSided {
 public:
     SharedTransport(const BindContext& context, const std::vector<Pair>& pairs)
         : OneSided("shared") {
-        for (const Pair& pair : pairs)
-            for (const bool by_receiver : {true, false}) add(context, pair, by_receiver);
+        add_pairs(
+            context, pairs, [&](const PairFacts& facts) { return receiver_copies(facts, context); },
+            [&](const Pair& pair, Copy& copy) { copy.program = context.copy_program(pair); });
     }
 
 private:
-    struct Copy {
-        std::int64_t peer = 0;
-        bool sends = false;
-        PairProgram program;
-    };
-
     static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
         if (!facts.shared.source) return false;
         if (!facts.shared.destination || !facts.plain_copy) return true;
         return context.options.receivers_copy.value_or(context.receivers_copy);
     }
 
-    void copy(std::size_t i) const override { copies_[i].program.copy(); }
-
-    MoverPair copy_line(std::size_t i) const override {
-        return pair_line(copies_[i].peer, copies_[i].sends, "shared", copies_[i].program);
-    }
-
-    /// Adds those arrays of a pair that the receiver copies, or those that the sender copies.
-    void add(const BindContext& context, const Pair& pair, bool by_receiver) {
-        Pair some{pair.peer, pair.direction, {}};
-        for (const PairShare& share : pair.shares)
-            if (receiver_copies(share.facts, context) == by_receiver) some.shares.push_back(share);
-        if (!some.shares.empty() && add_pair(context, some, by_receiver))
-            copies_.push_back({pair.peer, pair.sends(), context.copy_program(some)});
-    }
-
-    std::vector<Copy> copies_;
+    void run(const Copy& copy) const override { copy.program.copy(); }
 };
-
-using memory::ProcessCopy;
 
 /// From this mean run on the system may well go through both lists itself.
 constexpr std::int64_t least_direct_run_bytes = 1024;
 constexpr std::int64_t most_buffer_bytes = std::int64_t{256} << 10;
-
-/// A copy by the system, and what is done with the buffer before (sending) or after it (receiving).
-struct Step {
-    ProcessCopy transfer;
-    std::size_t chunk = 0;
-};
-
-struct Copy {
-    std::int64_t peer = 0;
-    bool sends = false, direct = false;
-    PairProgram program;  ///< between the own arrays and the buffer
-    std::vector<Step> steps;
-};
 
 /// The copying side has the system read the other process's memory, or write to it: one copy, no
 /// shared memory. Where runs are short, or elements are combined or converted, they go through a
@@ -231,15 +235,15 @@ public:
         buffer_bytes_ = std::min(context.chunk_bytes, most_buffer_bytes);
         for (const BoundMotion& motion : context.motions)
             buffer_bytes_ = std::max(buffer_bytes_, motion.array.source->elem_bytes);
-        for (const Pair& pair : pairs)
-            for (const bool by_receiver : {true, false}) add(context, pair, by_receiver);
+        add_pairs(
+            context, pairs, [&](const PairFacts& facts) { return receiver_copies(facts, context); },
+            [&](const Pair& pair, Copy& copy) { prepare(context, pair, copy); });
     }
 
     std::int64_t extra_bytes() const override { return buffer_ ? buffer_->bytes : 0; }
 
 private:
-    void copy(std::size_t i) const override {
-        const Copy& c = copies_[i];
+    void run(const Copy& c) const override {
         for (const Step& step : c.steps) {
             if (c.sends && !c.direct) c.program.pack(step.chunk, buffer_->data);
             step.transfer.run();
@@ -247,9 +251,8 @@ private:
         }
     }
 
-    MoverPair copy_line(std::size_t i) const override {
-        const Copy& c = copies_[i];
-        MoverPair line = pair_line(c.peer, c.sends, "read", c.program);
+    MoverPair copy_line(const Copy& c) const override {
+        MoverPair line = OneSided::copy_line(c);
         if (c.direct)
             line.kernel = concat("the system's copy, pieces: ", c.steps.front().transfer.pieces());
         line.chunks = static_cast<std::int64_t>(c.steps.size());
@@ -261,23 +264,14 @@ private:
         return context.options.receivers_copy.value_or(facts.receiver_reads);
     }
 
-    /// Adds those arrays of a pair that the receiver reads, or those that the sender writes.
-    void add(const BindContext& context, const Pair& pair, bool by_receiver) {
-        Pair some{pair.peer, pair.direction, {}};
-        for (const PairShare& share : pair.shares)
-            if (receiver_copies(share.facts, context) == by_receiver) some.shares.push_back(share);
-        if (some.shares.empty() || !add_pair(context, some, by_receiver)) return;
-        Copy copy;
-        copy.peer = pair.peer;
-        copy.sends = pair.sends();
-        copy.direct = std::ranges::all_of(some.shares, [](const PairShare& share) {
+    void prepare(const BindContext& context, const Pair& pair, Copy& copy) {
+        copy.direct = std::ranges::all_of(pair.shares, [](const PairShare& share) {
             return share.facts.plain_copy && share.facts.direct_run_bytes >= least_direct_run_bytes;
         });
         if (copy.direct)
-            add_direct_step(context, some, copy);
+            add_direct_step(context, pair, copy);
         else
-            add_steps(context, some, copy);
-        copies_.push_back(std::move(copy));
+            add_steps(context, pair, copy);
     }
 
     static ProcessCopy::Direction direction(const Copy& copy) {
@@ -337,7 +331,6 @@ private:
         }
     }
 
-    std::vector<Copy> copies_;
     std::int64_t buffer_bytes_ = 0;
     memory::AllocationPtr buffer_;  ///< one chunk at a time
 };
@@ -346,68 +339,59 @@ private:
 
 extern const TransportKind self_kind;
 const TransportKind self_kind{
-    "self",
-    MessageMemory::none,
-    AcceptedOption::nothing,
-    false,
-    [](const PairFacts& facts) { return facts.same_process; },
-    [](const PairFacts&) { return true; },
-    [](const PairFacts&) { return std::string("within the process"); },
-    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
-        return std::make_unique<SelfTransport>(context, pairs);
-    },
-    false,
-    [](const PairFacts&) { return std::string("they are two processes"); },
+    .name = "self",
+    .carries = [](const PairFacts& facts) { return facts.same_process; },
+    .pays = wherever_it_can,
+    .reason = always("within the process"),
+    .bind = bound_as<SelfTransport>,
+    .why_not = always("they are two processes"),
 };
 
 extern const TransportKind shared_kind;
 const TransportKind shared_kind{
-    "shared",
-    MessageMemory::none,
-    AcceptedOption::who_copies,
-    false,
-    [](const PairFacts& facts) {
-        return facts.same_node && !facts.same_process && facts.in_one_copy();
-    },
-    [](const PairFacts& facts) { return !facts.small_ghost_exchange || !facts.slots; },
-    [](const PairFacts& facts) {
-        return std::string(facts.shared.source ? "the source array is in shared memory"
-                                               : "the destination array is in shared memory") +
-               facts.rewriting.text();
-    },
-    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
-        return std::make_unique<SharedTransport>(context, pairs);
-    },
-    false,
-    [](const PairFacts& facts) {
-        return why_not_on_node(facts, facts.shared.destination
-                                          ? "the destination array alone is in shared memory, and "
-                                            "elements are combined or converted"
-                                          : "neither array is in memory that both can reach");
-    },
+    .name = "shared",
+    .takes = AcceptedOption::who_copies,
+    .carries =
+        [](const PairFacts& facts) {
+            return facts.same_node && !facts.same_process && facts.in_one_copy();
+        },
+    .pays = [](const PairFacts& facts) { return !facts.small_ghost_exchange || !facts.slots; },
+    .reason =
+        [](const PairFacts& facts) {
+            return std::string(facts.shared.source ? "the source array is in shared memory"
+                                                   : "the destination array is in shared memory") +
+                   facts.rewriting.text();
+        },
+    .bind = bound_as<SharedTransport>,
+    .why_not =
+        [](const PairFacts& facts) {
+            return why_not_on_node(facts, facts.shared.destination
+                                              ? "the destination array alone is in shared memory, "
+                                                "and elements are combined or converted"
+                                              : "neither array is in memory that both can reach");
+        },
 };
 
 extern const TransportKind read_kind;
 const TransportKind read_kind{
-    "read",
-    MessageMemory::buffers,
-    AcceptedOption::who_copies,
-    false,
-    [](const PairFacts& facts) { return facts.readable && !facts.same_process; },
-    [](const PairFacts& facts) {
-        return facts.plain_copy && facts.balanced && facts.reading.direct_pays();
-    },
-    [](const PairFacts& facts) {
-        return concat("runs of ", facts.direct_run_bytes, " bytes on both sides",
-                      facts.reading.text());
-    },
-    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
-        return std::make_unique<ReadTransport>(context, pairs);
-    },
-    false,
-    [](const PairFacts& facts) {
-        return why_not_on_node(facts, "processes do not read each other's memory here");
-    },
+    .name = "read",
+    .memory = MessageMemory::buffers,
+    .takes = AcceptedOption::who_copies,
+    .carries = [](const PairFacts& facts) { return facts.readable && !facts.same_process; },
+    .pays =
+        [](const PairFacts& facts) {
+            return facts.plain_copy && facts.balanced && facts.reading.direct_pays();
+        },
+    .reason =
+        [](const PairFacts& facts) {
+            return concat("runs of ", facts.direct_run_bytes, " bytes on both sides",
+                          facts.reading.text());
+        },
+    .bind = bound_as<ReadTransport>,
+    .why_not =
+        [](const PairFacts& facts) {
+            return why_not_on_node(facts, "processes do not read each other's memory here");
+        },
 };
 
 }  // namespace datamover::transport

@@ -18,14 +18,6 @@
 namespace datamover::transport {
 namespace {
 
-/// What a transport by messages is called, and how MPI is told where the elements of a chunk lie.
-struct MessageForm {
-    const char* name;
-    /// The elements of a chunk in the arrays, counted from MPI_BOTTOM, in the order of the message;
-    /// null: they are packed. Asked only where elements move unchanged.
-    mpi::Datatype (*datatype)(const PairProgram&, std::size_t chunk);
-};
-
 /// Messages of one pair under way at the same time where no buffers are needed.
 constexpr std::size_t unbuffered_width = 4;
 
@@ -74,89 +66,29 @@ struct ChunkMessages {
     }
 };
 
-/// Makes buffers and requests of one direction of one pair.
-class ChunkMessagesMaker {
-public:
-    ChunkMessagesMaker(const BindContext& context, const MessageForm& form, const Pair& pair,
-                       mpi::PersistentRequests& requests)
-        : context_(context), requests_(requests) {
-        const bool by_datatype = form.datatype && pair.plain_copy();
-        made_.peer = pair.peer;
-        made_.sends = pair.sends();
-        made_.program =
-            context.message_program(pair, by_datatype ? whole_without_kernels()
-                                                      : ChunkRules{longest_message(context, pair)});
-        made_.first_request = requests.size();
-        const std::size_t chunks = made_.program.chunks();
-        const bool in_place = made_.program.all_in_place();
-        const bool direct = in_place || by_datatype;
-        const auto most = direct ? unbuffered_width : static_cast<std::size_t>(context.buffers);
-        made_.width = std::min(most, std::max<std::size_t>(1, chunks));
-        made_.chunk_at.assign(made_.width, 0);
-        made_.busy.assign(made_.width, 0);
-        if (in_place) {
-            for (std::size_t chunk = 0; chunk < chunks; ++chunk)
-                add_request(made_.program.in_place(chunk), made_.program.chunk_bytes(chunk));
-        } else if (by_datatype) {
-            for (std::size_t chunk = 0; chunk < chunks; ++chunk)
-                add_request(form.datatype(made_.program, chunk));
-        } else {
-            make_buffers();
-        }
-        made_.request_count = requests.size() - made_.first_request;
+/// The elements of a chunk in the arrays, counted from MPI_BOTTOM, in the order of the message.
+mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
+    // One list for all arrays: MPI looks at each level of a datatype for every element.
+    std::vector<mpi::PlacedDatatype> parts;
+    for (const auto& [relation, base] : program.arrays(chunk)) {
+        const std::int64_t start = mpi::displacement_of(base);
+        for (auto& part : relation_in_words(*relation, program.array_side(), base))
+            parts.push_back({start + part.displacement_bytes, std::move(part.type)});
     }
-
-    ChunkMessages take() { return std::move(made_); }
-
-private:
-    /// MPI cuts what it is told by a datatype, and needs no kernels of ours.
-    static ChunkRules whole_without_kernels() {
-        ChunkRules rules;
-        rules.runs = false;
-        return rules;
-    }
-
-    void make_buffers() {
-        std::vector<std::int64_t> sizes;
-        for (std::size_t chunk = 0; chunk < made_.program.chunks(); ++chunk)
-            sizes.push_back(made_.program.chunk_bytes(chunk));
-        const std::vector<std::int64_t> of_chunks = sizes;
-        std::ranges::sort(sizes);
-        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-        for (const std::int64_t bytes : of_chunks)
-            made_.size_of_chunk.push_back(static_cast<std::size_t>(
-                std::lower_bound(sizes.begin(), sizes.end(), bytes) - sizes.begin()));
-        made_.buffer_bytes = memory::whole_lines(sizes.back());
-        made_.buffers = memory::SegmentPool::allocate_private(
-            made_.buffer_bytes * static_cast<std::int64_t>(made_.width));
-        for (std::size_t place = 0; place < made_.width; ++place)
-            for (const std::int64_t bytes : sizes) add_request(made_.buffer(place), bytes);
-    }
-
-    /// Of memory and a number of bytes, or of a datatype.
-    template <class... What>
-    void add_request(const What&... what) {
-        const int peer = mpi::to_int(made_.peer, "rank");
-        const MPI_Comm comm = context_.group->comm();
-        if (made_.sends)
-            requests_.add_send(what..., peer, context_.tag(), comm);
-        else
-            requests_.add_receive(what..., peer, context_.tag(), comm);
-    }
-
-    const BindContext& context_;
-    mpi::PersistentRequests& requests_;
-    ChunkMessages made_;
-};
+    mpi::Datatype all = mpi::sequence(std::move(parts));
+    all.commit();
+    return all;
+}
 
 class MessageTransport final : public Transport {
 public:
-    MessageTransport(const BindContext& context, const std::vector<Pair>& pairs,
-                     const MessageForm& form)
-        : group_(context.group), name_(form.name), whole_messages_(form.datatype != nullptr) {
+    /// `datatypes`: MPI is told by a datatype where the elements of a chunk lie, if they move
+    /// unchanged.
+    MessageTransport(const BindContext& context, const std::vector<Pair>& pairs, bool datatypes)
+        : group_(context.group), tag_(context.tag()), datatypes_(datatypes) {
         for (const bool sends : {false, true})
             for (const Pair& pair : pairs)
-                if (pair.sends() == sends) add(context, pair, form);
+                if (pair.sends() == sends) add(context, pair);
         active_.assign(pair_at_.size());
     }
 
@@ -190,13 +122,13 @@ public:
 
     void report(std::vector<MoverPair>& lines) const override {
         for (const ChunkMessages& p : pairs_) {
-            lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
+            lines.push_back(pair_line(p.peer, p.sends, datatypes_ ? "datatype" : "p2p", p.program));
             if (lines.back().kernel.empty()) lines.back().kernel = "MPI's own";
         }
     }
 
     /// Chunks are short enough for MPI to carry them by itself.
-    bool needs_polls() const override { return whole_messages_; }
+    bool needs_polls() const override { return datatypes_; }
 
     std::int64_t extra_bytes() const override {
         std::int64_t bytes = 0;
@@ -205,12 +137,62 @@ public:
     }
 
 private:
-    void add(const BindContext& context, const Pair& pair, const MessageForm& form) {
-        ChunkMessages messages = ChunkMessagesMaker(context, form, pair, requests_).take();
-        messages.first_active = pair_at_.size();
-        pair_at_.insert(pair_at_.end(), messages.width, pairs_.size());
-        if (!messages.sends) receive_places_ = pair_at_.size();
-        pairs_.push_back(std::move(messages));
+    void add(const BindContext& context, const Pair& pair) {
+        ChunkMessages made;
+        made.peer = pair.peer;
+        made.sends = pair.sends();
+        // MPI cuts what it is told by a datatype, and needs no kernels of ours.
+        const bool by_datatype = datatypes_ && pair.plain_copy();
+        ChunkRules rules;
+        rules.runs = !by_datatype;
+        if (!by_datatype) rules.most_bytes = longest_message(context, pair);
+        made.program = context.message_program(pair, rules);
+        made.first_request = requests_.size();
+        const std::size_t chunks = made.program.chunks();
+        const bool in_place = made.program.all_in_place();
+        const auto most =
+            in_place || by_datatype ? unbuffered_width : static_cast<std::size_t>(context.buffers);
+        made.width = std::min(most, std::max<std::size_t>(1, chunks));
+        made.chunk_at.assign(made.width, 0);
+        made.busy.assign(made.width, 0);
+        if (!in_place && !by_datatype) make_buffers(made);
+        for (std::size_t chunk = 0; chunk < chunks && !made.buffers; ++chunk)
+            if (in_place)
+                add_request(made, made.program.in_place(chunk), made.program.chunk_bytes(chunk));
+            else
+                add_request(made, elements_of(made.program, chunk));
+        made.request_count = requests_.size() - made.first_request;
+        made.first_active = pair_at_.size();
+        pair_at_.insert(pair_at_.end(), made.width, pairs_.size());
+        if (!made.sends) receive_places_ = pair_at_.size();
+        pairs_.push_back(std::move(made));
+    }
+
+    void make_buffers(ChunkMessages& made) {
+        std::vector<std::int64_t> sizes;
+        for (std::size_t chunk = 0; chunk < made.program.chunks(); ++chunk)
+            sizes.push_back(made.program.chunk_bytes(chunk));
+        const std::vector<std::int64_t> of_chunks = sizes;
+        std::ranges::sort(sizes);
+        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+        for (const std::int64_t bytes : of_chunks)
+            made.size_of_chunk.push_back(static_cast<std::size_t>(
+                std::lower_bound(sizes.begin(), sizes.end(), bytes) - sizes.begin()));
+        made.buffer_bytes = memory::whole_lines(sizes.back());
+        made.buffers = memory::SegmentPool::allocate_private(made.buffer_bytes *
+                                                             static_cast<std::int64_t>(made.width));
+        for (std::size_t place = 0; place < made.width; ++place)
+            for (const std::int64_t bytes : sizes) add_request(made, made.buffer(place), bytes);
+    }
+
+    /// Of memory and a number of bytes, or of a datatype.
+    template <class... What>
+    void add_request(const ChunkMessages& made, const What&... what) {
+        const int peer = mpi::to_int(made.peer, "rank");
+        if (made.sends)
+            requests_.add_send(what..., peer, tag_, group_->comm());
+        else
+            requests_.add_receive(what..., peer, tag_, group_->comm());
     }
 
     /// Posts as many receives as there are places, all at once: they come first.
@@ -255,8 +237,8 @@ private:
     }
 
     mpi::ProcessGroupPtr group_;
-    const char* name_;
-    bool whole_messages_;               ///< not cut into chunks
+    int tag_;
+    bool datatypes_;                    ///< else packed, and cut into chunks
     std::vector<ChunkMessages> pairs_;  ///< receives before sends
     mpi::PersistentRequests requests_;
     mpi::ActiveRequests active_;        ///< per place of every pair: the request under way there
@@ -265,56 +247,31 @@ private:
     std::size_t complete_ = 0;  ///< pairs that are through in this round
 };
 
-std::unique_ptr<Transport> bind_messages(const BindContext& context, const std::vector<Pair>& pairs,
-                                         const MessageForm& form) {
-    return std::make_unique<MessageTransport>(context, pairs, form);
-}
-
-mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
-    // One list for all arrays: MPI looks at each level of a datatype for every element.
-    std::vector<mpi::PlacedDatatype> parts;
-    for (const auto& [relation, base] : program.arrays(chunk)) {
-        const std::int64_t start = mpi::displacement_of(base);
-        for (auto& part : relation_in_words(*relation, program.array_side(), base))
-            parts.push_back({start + part.displacement_bytes, std::move(part.type)});
-    }
-    mpi::Datatype all = mpi::sequence(std::move(parts));
-    all.commit();
-    return all;
-}
-
 }  // namespace
 
 extern const TransportKind p2p_kind;
 const TransportKind p2p_kind{
-    "p2p",
-    MessageMemory::buffers,
-    AcceptedOption::chunk_bytes,
-    true,
-    [](const PairFacts& facts) { return !facts.same_process; },
-    [](const PairFacts&) { return true; },
-    [](const PairFacts& facts) {
-        if (!facts.why_not_shared.empty()) return facts.why_not_shared;
-        return std::string(facts.same_node ? "there is no shared memory for it"
-                                           : "on another node");
-    },
-    [](const BindContext& context, const std::vector<Pair>& pairs) {
-        return bind_messages(context, pairs, {"p2p", nullptr});
-    },
+    .name = "p2p",
+    .memory = MessageMemory::buffers,
+    .takes = AcceptedOption::chunk_bytes,
+    .sends_messages = true,
+    .pays = wherever_it_can,
+    .reason =
+        [](const PairFacts& facts) {
+            if (!facts.why_not_shared.empty()) return facts.why_not_shared;
+            return std::string(facts.same_node ? "there is no shared memory for it"
+                                               : "on another node");
+        },
+    .bind = bound_as<MessageTransport, false>,
 };
 
 extern const TransportKind datatype_kind;
 const TransportKind datatype_kind{
-    "datatype",
-    MessageMemory::buffers,
-    AcceptedOption::nothing,
-    true,
-    [](const PairFacts& facts) { return !facts.same_process; },
-    [](const PairFacts&) { return false; },
-    [](const PairFacts&) { return std::string("MPI packs"); },
-    [](const BindContext& context, const std::vector<Pair>& pairs) {
-        return bind_messages(context, pairs, {"datatype", elements_of});
-    },
+    .name = "datatype",
+    .memory = MessageMemory::buffers,
+    .sends_messages = true,
+    .reason = always("MPI packs"),
+    .bind = bound_as<MessageTransport, true>,
 };
 
 }  // namespace datamover::transport

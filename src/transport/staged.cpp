@@ -211,20 +211,17 @@ std::string reason(const PairFacts& facts) {
 
 extern const TransportKind staged_kind;
 const TransportKind staged_kind{
-    "staged",
-    MessageMemory::slots,
-    AcceptedOption::chunk_bytes,
-    false,
-    [](const PairFacts& facts) { return facts.slots; },
-    [](const PairFacts&) { return true; },
-    reason,
-    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
-        return std::make_unique<StagedTransport>(context, pairs);
-    },
-    false,
-    [](const PairFacts& facts) {
-        return why_not_on_node(facts, "there is no shared memory for it");
-    },
+    .name = "staged",
+    .memory = MessageMemory::slots,
+    .takes = AcceptedOption::chunk_bytes,
+    .carries = [](const PairFacts& facts) { return facts.slots; },
+    .pays = wherever_it_can,
+    .reason = reason,
+    .bind = bound_as<StagedTransport>,
+    .why_not =
+        [](const PairFacts& facts) {
+            return why_not_on_node(facts, "there is no shared memory for it");
+        },
 };
 
 }  // namespace datamover::transport

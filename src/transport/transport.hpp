@@ -354,18 +354,38 @@ enum class MessageMemory { none, buffers, slots };
 /// What a user may say behind its name (TransportOptions).
 enum class AcceptedOption { nothing, chunk_bytes, who_copies };
 
+/// What most kinds have in common: they carry between processes, for no pair unless they are named,
+/// and always for the same reason.
+inline bool between_processes(const PairFacts& facts) {
+    return !facts.same_process;
+}
+inline bool if_named(const PairFacts&) {
+    return false;
+}
+inline bool wherever_it_can(const PairFacts&) {
+    return true;
+}
+inline std::function<std::string(const PairFacts&)> always(std::string words) {
+    return [words](const PairFacts&) { return words; };
+}
+/// Binds a class of transports, which may take more arguments of its own.
+template <class Kind, auto... more>
+std::unique_ptr<Transport> bound_as(const BindContext& context, const std::vector<Pair>& pairs) {
+    return std::make_unique<Kind>(context, pairs, more...);
+}
+
 /// A kind of transport: its name, which pairs it can carry, for which of them it is the better
 /// choice than all that come later in the list, why, and how it is bound.
 struct TransportKind {
     std::string name;
-    MessageMemory memory;
-    AcceptedOption takes;
-    bool sends_messages;  ///< calls MPI while it carries
-    std::function<bool(const PairFacts&)> carries;
-    std::function<bool(const PairFacts&)> pays;
-    std::function<std::string(const PairFacts&)> reason;
+    MessageMemory memory = MessageMemory::none;
+    AcceptedOption takes = AcceptedOption::nothing;
+    bool sends_messages = false;  ///< calls MPI while it carries
+    std::function<bool(const PairFacts&)> carries = between_processes;
+    std::function<bool(const PairFacts&)> pays = if_named;
+    std::function<std::string(const PairFacts&)> reason = nullptr;
     std::function<std::unique_ptr<Transport>(const BindContext&, const std::vector<Pair>& pairs)>
-        bind;
+        bind = nullptr;
     /// Where it is named, all processes bind it, also those without a pair: all_have_bound may then
     /// be collective.
     bool everyone = false;

@@ -82,23 +82,23 @@ void add_transport(UserTransportKind kind) {
                          "\" comes without bind");
     const auto given = std::make_shared<const UserTransportKind>(std::move(kind));
     transport::add_transport_kind({
-        given->name,
-        transport::MessageMemory::buffers,
-        transport::AcceptedOption::chunk_bytes,
-        true,
-        [given](const transport::PairFacts& f) {
-            return !f.same_process &&
-                   (!given->carries ||
-                    given->carries(f.source_rank, f.destination_rank, f.same_node));
-        },
-        [](const transport::PairFacts&) { return false; },
-        [](const transport::PairFacts&) { return std::string("added by the program"); },
-        [given](const transport::BindContext& context, const std::vector<transport::Pair>& pairs)
-            -> std::unique_ptr<transport::Transport> {
-            return std::make_unique<transport::AddedTransport>(context, pairs, *given);
-        },
-        false,
-        [](const transport::PairFacts&) { return std::string("the program says so"); },
+        .name = given->name,
+        .memory = transport::MessageMemory::buffers,
+        .takes = transport::AcceptedOption::chunk_bytes,
+        .sends_messages = true,
+        .carries =
+            [given](const transport::PairFacts& f) {
+                return !f.same_process &&
+                       (!given->carries ||
+                        given->carries(f.source_rank, f.destination_rank, f.same_node));
+            },
+        .reason = transport::always("added by the program"),
+        .bind =
+            [given](const transport::BindContext& context,
+                    const std::vector<transport::Pair>& pairs) {
+                return std::make_unique<transport::AddedTransport>(context, pairs, *given);
+            },
+        .why_not = transport::always("the program says so"),
     });
 }
 

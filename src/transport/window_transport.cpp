@@ -24,9 +24,6 @@
 namespace datamover::transport {
 namespace {
 
-/// Which side of a pair calls MPI: the receiver reads, or the sender writes.
-enum class WindowAccess { get, put };
-
 /// Chunks of one pair under way at the same time where no buffers are needed.
 constexpr std::size_t unbuffered_window_width = 8;
 /// More of arrays is not attached: MPI may have a limit, and buffers need some.
@@ -94,11 +91,11 @@ std::int64_t total_bytes(const PairProgram& program) {
 
 class WindowTransport final : public Transport {
 public:
-    WindowTransport(const BindContext& context, const std::vector<Pair>& pairs, const char* name,
-                    WindowAccess access)
+    /// `puts`: the sender writes, else the receiver reads.
+    WindowTransport(const BindContext& context, const std::vector<Pair>& pairs, bool puts)
         : group_(context.group),
-          name_(name),
-          puts_(access == WindowAccess::put),
+          name_(puts ? "put" : "get"),
+          puts_(puts),
           buffers_(static_cast<std::size_t>(context.buffers)),
           ready_tag_(context.tag()),
           done_tag_(context.reply_tag()),
@@ -395,31 +392,30 @@ private:
     bool is_in_flight_ = false;
 };
 
-/// All processes bind it, since MPI makes windows together.
-TransportKind window_kind(const char* name, WindowAccess access, const char* reason) {
-    return {
-        name,
-        MessageMemory::buffers,
-        AcceptedOption::chunk_bytes,
-        true,
-        [](const PairFacts& facts) { return !facts.same_process; },
-        [](const PairFacts&) { return false; },
-        [reason](const PairFacts&) { return std::string(reason); },
-        [name, access](const BindContext& context,
-                       const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
-            return std::make_unique<WindowTransport>(context, pairs, name, access);
-        },
-        true,
-    };
-}
-
 }  // namespace
 
+// All processes bind these, since MPI makes windows together.
+
 extern const TransportKind get_kind;
-const TransportKind get_kind =
-    window_kind("get", WindowAccess::get, "the receiver reads by itself");
+const TransportKind get_kind{
+    .name = "get",
+    .memory = MessageMemory::buffers,
+    .takes = AcceptedOption::chunk_bytes,
+    .sends_messages = true,
+    .reason = always("the receiver reads by itself"),
+    .bind = bound_as<WindowTransport, false>,
+    .everyone = true,
+};
 
 extern const TransportKind put_kind;
-const TransportKind put_kind = window_kind("put", WindowAccess::put, "the sender writes by itself");
+const TransportKind put_kind{
+    .name = "put",
+    .memory = MessageMemory::buffers,
+    .takes = AcceptedOption::chunk_bytes,
+    .sends_messages = true,
+    .reason = always("the sender writes by itself"),
+    .bind = bound_as<WindowTransport, true>,
+    .everyone = true,
+};
 
 }  // namespace datamover::transport

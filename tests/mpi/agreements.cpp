@@ -228,12 +228,13 @@ std::vector<std::unique_ptr<FailureBoard>> two_boards() {
     }
     std::vector<std::unique_ptr<FailureBoard>> boards;
     for (int position = 0; position < 2; ++position) {
-        const AllocationPtr& other = memory[static_cast<std::size_t>(1 - position)];
-        FailureBoard::PeerBoard peer{other->segment,
-                                     reinterpret_cast<FailureBoard::Board*>(other->data)};
-        boards.push_back(std::make_unique<FailureBoard>(
-            MPI_COMM_WORLD, memory[static_cast<std::size_t>(position)], std::vector{peer}, position,
-            std::vector<int>{}));
+        const auto at = static_cast<std::size_t>(position);
+        datamover::mpi::NodeShares shares;
+        shares.own = memory[at];
+        shares.data = {memory[0]->data, memory[1]->data};
+        shares.mapped = {memory[1 - at]->segment};
+        boards.push_back(std::make_unique<FailureBoard>(MPI_COMM_WORLD, shares, position,
+                                                        std::vector<int>{}));
     }
     return boards;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Failure of one process in a move that all processes have agreed on.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -33,9 +34,9 @@ class Waiting final : public SlotOperation {
 };
 
 /// 0 where it goes well.
-int code_of(State& state, OperationPtr operation) {
+int code_of(const std::function<void()>& part) {
     try {
-        run(state, *operation);
+        part();
         return 0;
     } catch (const Error& e) {
         return static_cast<int>(e.code());
@@ -68,12 +69,13 @@ protected:
     ColumnTransfer carriage() const { return {{&column_, 1}, {&buffer_, 1}}; }
 
     /// The last process lacks its part, the others have theirs: nobody waits for ever.
-    void expect_told(OperationPtr part) {
+    void expect_told(std::function<void()> part) {
         MPI_Barrier(MPI_COMM_WORLD);  // all are through with the set-up
         const bool lacks = mpi_test::world_rank() == mpi_test::world_size() - 1;
-        if (lacks) part = std::make_unique<Lacking>(*state_, claim_->slot());
+        Lacking lacking(*state_, claim_->slot());
+        if (lacks) part = [&] { run(*state_, lacking); };
         const ErrorCode right = lacks ? ErrorCode::no_memory : ErrorCode::peer_failed;
-        EXPECT_EQ(code_of(*state_, std::move(part)), static_cast<int>(right));
+        EXPECT_EQ(code_of(part), static_cast<int>(right));
         // So does whoever comes later.
         EXPECT_THROW(exchange_notices(*state_, claim_->slot(), {}), Error);
     }
@@ -90,17 +92,16 @@ protected:
 };
 
 TEST_P(FailingOperations, OfAMove) {
-    expect_told(make_transfer(*state_, claim_->slot(), carriage()));
+    expect_told([&] { carry_by_partition(*state_, claim_->slot(), carriage(), true); });
 }
 
 TEST_P(FailingOperations, OfAMoveInPlace) {
-    auto* data = reinterpret_cast<std::byte*>(given_.data());
-    expect_told(make_in_place_transfer(*state_, claim_->slot(), data, elem_bytes, false));
+    const Buffer buffer{reinterpret_cast<std::byte*>(given_.data()), elem_bytes, elems, 0};
+    expect_told([&] { exchange_by_partition(*state_, claim_->slot(), buffer, false); });
 }
 
 TEST_P(FailingOperations, OfAReverse) {
-    const auto back = GetParam() > 0 ? make_bounded_reverse_transfer : make_reverse_transfer;
-    expect_told(back(*state_, claim_->slot(), {carriage()}));
+    expect_told([&] { carry_back(*state_, claim_->slot(), {carriage()}); });
 }
 
 TEST_P(FailingOperations, OfFindingOutAnOrder) {

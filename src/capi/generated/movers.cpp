@@ -15,7 +15,7 @@ int datamover_mover_create(MPI_Comm comm, const datamover_plan* plan, const data
         auto arguments = collectively(comm, [&] {
             given(mover, "mover");
             return held(value_of(plan, "plan"), value_of(source, "source"), value_of(destination,
-                    "destination"), mover_options_of(options));
+                    "destination"), options_of(options));
         });
         hand_out(mover, "mover", std::apply([&](auto&&... of) { return Mover(comm, of...); },
                 arguments));
@@ -27,7 +27,7 @@ int datamover_mover_create_set(MPI_Comm comm, const datamover_move moves[], int6
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(mover, "mover");
-            return held(planned(moves, num_moves), together != 0, mover_options_of(options));
+            return held(planned(moves, num_moves), together != 0, options_of(options));
         });
         hand_out(mover, "mover", std::apply([&](auto&&... of) { return mover_of_set(comm, of...); },
                 arguments));

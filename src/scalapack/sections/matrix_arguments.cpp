@@ -3,6 +3,7 @@
 #include "matrix_arguments.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <memory>
 #include <string>
@@ -233,6 +234,30 @@ void check_size(const std::vector<CopyArguments>& all, std::int64_t CopyArgument
 }
 
 }  // namespace
+
+std::vector<std::int64_t> words_of(const CopyArguments& copy) {
+    if (copy.nothing_to_copy()) return {};
+    const MoverOptions& options = copy.options;
+    std::vector<std::int64_t> words{copy.m,
+                                    copy.n,
+                                    copy.elem_bytes,
+                                    copy.transposed,
+                                    static_cast<std::int64_t>(copy.part),
+                                    static_cast<std::int64_t>(copy.type),
+                                    static_cast<std::int64_t>(options.op),
+                                    options.conjugate,
+                                    options.max_bytes,
+                                    options.check};
+    for (const auto& factor : {options.alpha, options.beta})
+        for (const double part : {factor.real(), factor.imag()})
+            words.push_back(std::bit_cast<std::int64_t>(part));
+    for (const MatrixArguments* matrix : {&copy.a, &copy.b}) {
+        words.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(matrix->data)));
+        append(words, *matrix);
+    }
+    words.insert(words.end(), options.transport.begin(), options.transport.end());
+    return words;
+}
 
 std::vector<CopyArguments> allgather_arguments(const mpi::ProcessGroup& group,
                                                const CopyArguments& mine) {

@@ -88,12 +88,14 @@ std::vector<std::int64_t> ranks_of_grid(const std::vector<CopyArguments>& all,
 const MatrixArguments& known_matrix(const std::vector<CopyArguments>& all,
                                     MatrixArguments CopyArguments::* matrix);
 
-/// Finds the mover of an earlier call with the same `key` (all that this process knows of the call)
-/// on `comm`, or binds one, moves, and returns it. `arguments` is called on all processes or none;
-/// where it throws on one, all throw. `wrong_argument` is set to the position of the argument that
-/// is at fault (see WrongArgument), where that is known, on all processes. Collective. Throws as
-/// copy_matrix does. Defined in scalapack_copy.cpp.
-Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<CopyArguments()>& arguments, int& wrong_argument);
+/// All that this process says of a call, its addresses included. Local.
+std::vector<std::int64_t> words_of(const CopyArguments& copy);
+
+/// Finds the mover of an earlier call with the same arguments on `comm`, or binds one, moves, and
+/// returns it. Where `arguments` throws on one process, all throw. `wrong_argument` is set to the
+/// position of the argument that is at fault (see WrongArgument), where that is known, on all
+/// processes. Collective. Throws as copy_matrix does. Defined in scalapack_copy.cpp.
+Mover copy_section(MPI_Comm comm, const std::function<CopyArguments()>& arguments,
+                   int& wrong_argument);
 
 }  // namespace datamover

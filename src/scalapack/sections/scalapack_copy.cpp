@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <vector>
 
@@ -166,23 +167,25 @@ MatrixArguments arguments_of(const ScalapackMatrix& matrix, std::int64_t rank, s
     return told;
 }
 
-void append_key(std::vector<std::int64_t>& key, const ScalapackMatrix& matrix) {
-    key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(matrix.data)));
-    key.insert(key.end(), {matrix.row, matrix.column, matrix.grid.nprow, matrix.grid.npcol,
-                           matrix.grid.column_major});
-    key.insert(key.end(), matrix.descriptor.begin(), matrix.descriptor.end());
-    key.push_back(static_cast<std::int64_t>(matrix.grid.ranks.size()));
-    key.insert(key.end(), matrix.grid.ranks.begin(), matrix.grid.ranks.end());
-}
-
 }  // namespace
 
-Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<CopyArguments()>& arguments, int& wrong_argument) {
+Mover copy_section(MPI_Comm comm, const std::function<CopyArguments()>& arguments,
+                   int& wrong_argument) {
+    CopyArguments mine;
+    std::exception_ptr fault;
+    std::vector<std::int64_t> key;
+    try {
+        mine = arguments();
+        key = words_of(mine);
+    } catch (...) {
+        fault = std::current_exception();
+        key = {-1};  // no call's that succeeded: all come to what follows
+    }
     Mover mover = cached_mover(comm, key, [&] {
         const auto group = mpi::ProcessGroup::of(comm);
-        CopyArguments mine;
-        mpi::collectively(*group, [&] { mine = arguments(); });
+        mpi::collectively(*group, [&] {
+            if (fault) std::rethrow_exception(fault);
+        });
         try {
             return section_copy(*group, mine);
         } catch (const WrongArgument& e) {
@@ -196,26 +199,17 @@ Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
 
 void copy_matrix(MPI_Comm comm, std::int64_t m, std::int64_t n, const ScalapackMatrix& source,
                  const ScalapackMatrix& destination, std::int64_t elem_bytes) {
-    CopyArguments sizes;
-    sizes.m = m, sizes.n = n, sizes.elem_bytes = elem_bytes;
-    std::vector<std::int64_t> key;
-    if (!sizes.nothing_to_copy()) {
-        key = {m, n, elem_bytes};
-        append_key(key, source);
-        append_key(key, destination);
-    }
+    const auto arguments = [&] {
+        CopyArguments all;
+        all.m = m, all.n = n, all.elem_bytes = elem_bytes;
+        if (all.nothing_to_copy()) return all;
+        const auto group = mpi::ProcessGroup::of(comm);
+        all.a = arguments_of(source, group->rank(), group->size(), "A");
+        all.b = arguments_of(destination, group->rank(), group->size(), "B");
+        return all;
+    };
     int wrong_argument = 0;
-    copy_section(
-        comm, key,
-        [&] {
-            CopyArguments all = sizes;
-            if (all.nothing_to_copy()) return all;
-            const auto group = mpi::ProcessGroup::of(comm);
-            all.a = arguments_of(source, group->rank(), group->size(), "A");
-            all.b = arguments_of(destination, group->rank(), group->size(), "B");
-            return all;
-        },
-        wrong_argument);
+    copy_section(comm, arguments, wrong_argument);
 }
 
 }  // namespace datamover
