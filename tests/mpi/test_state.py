@@ -585,9 +585,7 @@ def test_any_exception_on_one_process_is_an_error_on_all(comm, place, monkeypatc
     path = f"{place}/a.{end}"
     mine = comm.rank == comm.size - 1
     if mine:
-        monkeypatch.setattr(state_stores.ZarrTarget, "open", surprising)
-        monkeypatch.setattr(state_stores.Hdf5Target, "open", surprising)
-        monkeypatch.setattr(state_stores.NpyTarget, "open", surprising)
+        monkeypatch.setattr(state_stores.Target, "open", surprising)
     with pytest.raises(RuntimeError if mine else dm.PeerFailed, match="something else"):
         dm.save(path, {"u": array})
     monkeypatch.undo()

@@ -64,98 +64,54 @@ class StoreOptions:
         )
 
 
-class _Target:
+class Target:
     """A file or group for writing. Every process has its own; the first creates it.
 
     Parameters
     ----------
-    path : str
+    file_format : Format
+        "zarr", "hdf5" or "npy".
     state : State
     options : StoreOptions
     """
 
-    is_directory = False
-    _format = ""
-
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        self._state = state
+    def __init__(self, file_format: formats.Format, state: State, options: StoreOptions):
+        self._format, self._state, self._options = file_format, state, options
+        self.is_directory = file_format.is_directory
         self._names = state_dimensions.named(options.dimensions, state.specs())
         self._outputs: dict[str, formats.Output] = {}
         for name, spec in state.specs().items():
             spec = dataclasses.replace(spec, dimension_names=self._names.get(name))
             said = options.of(name, spec if name in state.items else None)
             try:
-                self._outputs[name] = formats.named(self._format).output(spec, said)
+                self._outputs[name] = file_format.output(spec, said)
             except Error as e:
                 raise type(e)(f"{name!r}: {e}") from e
         self.specs = {name: output.spec for name, output in self._outputs.items()}
 
     def create(self, path: str) -> Late:
         """Create everything except the elements of distributed arrays; see `formats.Output`."""
-        late = self._make(path)
+        make = {"zarr": self._make_group, "hdf5": self._make_file, "npy": self._make_array}
+        late = make[self._format.name](path)
         for name, array in self._state.arrays.items():
             if array.size:
                 with contextlib.closing(self.open(path, name)) as file:
                     file.write((0,) * array.ndim, np.asarray(array, order="C"))
         return late
 
-    def _make(self, path: str) -> Late:
-        """Create everything except elements."""
-        raise NotImplementedError
-
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        return self._outputs[name].open(path)
+        return self._outputs[name].open(f"{path}/{name}" if self.is_directory else path)
 
-
-class ZarrTarget(_Target):
-    """A Zarr group, at a path or an address."""
-
-    is_directory = True
-    _format = "zarr"
-
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        self._zarr_format = zarr_output.format_at(path, options.zarr_format)
-        unknown = sorted(set(options.chunks) - set(state.items))
-        if unknown:
-            raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
-        for name in (*state.items, *state.arrays):
-            if not can_be_in_zarr(name, self._zarr_format):
-                raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
-        options = dataclasses.replace(options, zarr_format=self._zarr_format)
-        super().__init__(path, _of_json(state), options)
-
-    def _make(self, path: str) -> Late:
+    def _make_group(self, path: str) -> Late:
         groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
         members = {name: output.create for name, output in self._outputs.items()}
+        values, zarr_format = self._state.values, self._options.zarr_format
         with naming_no_space(path):
-            return zarr_group.make_group(
-                path, self._state.values, empty, self._zarr_format, members
-            )
+            return zarr_group.make_group(path, values, empty, zarr_format, members)
 
-    def open(self, path: str, name: str) -> Any:
-        """Open an array to be written."""
-        return super().open(f"{path}/{name}", name)
-
-
-def _of_json(state: State) -> State:
-    """Convert NaN and infinities, which JSON cannot store, to arrays of one element."""
-    arrays = {
-        name: np.asarray(value)
-        for name, value in state.values.items()
-        if isinstance(value, float) and not math.isfinite(value)
-    }
-    values = {name: value for name, value in state.values.items() if name not in arrays}
-    return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
-
-
-class Hdf5Target(_Target):
-    """An HDF5 file with a contiguous dataset per array."""
-
-    _format = "hdf5"
-
-    def _make(self, path: str) -> Late:
+    def _make_file(self, path: str) -> Late:
         def fill(file: Any) -> None:
             for name, value in self._state.values.items():
                 try:
@@ -171,28 +127,12 @@ class Hdf5Target(_Target):
         hdf5.create_file(path, fill, sum(spec.nbytes for spec in self.specs.values()))
         return {}
 
-
-class NpyTarget(_Target):
-    """An .npy file of one array."""
-
-    _format = "npy"
-
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        if options.dimensions:
-            raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
-        if len(state.items) != 1 or state.arrays or state.values:
-            raise InvalidArgument("an .npy file holds one distributed array and nothing else")
-        super().__init__(path, state, options)
-
-    def _make(self, path: str) -> Late:
+    def _make_array(self, path: str) -> Late:
         (output,) = self._outputs.values()
         return output.create(path)
 
 
-TARGETS: dict[str, type[_Target]] = {"zarr": ZarrTarget, "hdf5": Hdf5Target, "npy": NpyTarget}
-
-
-def target_of(path: str, state: State, options: StoreOptions) -> _Target:
+def target_of(path: str, state: State, options: StoreOptions) -> Target:
     """Return the target for an output by its extension.
 
     Raises
@@ -201,18 +141,46 @@ def target_of(path: str, state: State, options: StoreOptions) -> _Target:
         The extension is unknown, or not written at addresses; or options do not apply.
     """
     found = formats.by_suffix(path)
-    target = TARGETS.get("" if found is None else found.name)
-    if target is not ZarrTarget and addresses.is_address(path):
+    kind = "" if found is None else found.name
+    if kind != "zarr" and addresses.is_address(path):
         raise InvalidArgument(
             f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
         )
-    if target is None:
+    if found is None or kind not in ("zarr", "hdf5", "npy"):
         known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
         raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
-    of_zarr = (options.chunks or None, options.compressor, options.zarr_format)
-    if target is not ZarrTarget and of_zarr != (None, None, None):
+    if kind == "zarr":
+        return Target(found, *_for_zarr(path, state, options))
+    if (options.chunks or None, options.compressor, options.zarr_format) != (None, None, None):
         raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
-    return target(path, state, options)
+    if kind == "npy" and options.dimensions:
+        raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
+    if kind == "npy" and (len(state.items) != 1 or state.arrays or state.values):
+        raise InvalidArgument("an .npy file holds one distributed array and nothing else")
+    return Target(found, state, options)
+
+
+def _for_zarr(path: str, state: State, options: StoreOptions) -> tuple[State, StoreOptions]:
+    """Check names and options for a group; return them with the format, and what JSON can store."""
+    zarr_format = zarr_output.format_at(path, options.zarr_format)
+    unknown = sorted(set(options.chunks) - set(state.items))
+    if unknown:
+        raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
+    for name in (*state.items, *state.arrays):
+        if not can_be_in_zarr(name, zarr_format):
+            raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
+    return _of_json(state), dataclasses.replace(options, zarr_format=zarr_format)
+
+
+def _of_json(state: State) -> State:
+    """Convert NaN and infinities, which JSON cannot store, to arrays of one element."""
+    arrays = {
+        name: np.asarray(value)
+        for name, value in state.values.items()
+        if isinstance(value, float) and not math.isfinite(value)
+    }
+    values = {name: value for name, value in state.values.items() if name not in arrays}
+    return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
 
 
 class Origin:
