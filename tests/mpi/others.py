@@ -45,9 +45,9 @@ def go_in_passes(monkeypatch, way):
         monkeypatch.setattr(move_plan, "_two_passes", lambda *_: None)
         return
 
-    def plan_move(ends, max_bytes, threads, processes, room):
-        found = two_passes(ends, max_bytes, threads, processes)
-        return found or move_plan.plan_move(ends, max_bytes, threads, processes, room)
+    def plan_move(source, sink, limits, room):
+        found = two_passes(source, sink, limits)
+        return found or move_plan.plan_move(source, sink, limits, room)
 
     monkeypatch.setattr(move_job, "plan_move", plan_move)
 

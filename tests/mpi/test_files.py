@@ -12,7 +12,7 @@ import zarr
 from others import drawn_input, go_in_passes, least_reads, stored
 
 import datamover as dm
-from datamover.files import agreement, direct_zarr, move, placing
+from datamover.files import at_work, direct_zarr, move, placing
 
 
 @pytest.mark.parametrize("case", range(8))
@@ -93,14 +93,17 @@ def test_a_failure_on_one_process_stops_the_others_before_they_are_through(
         written.append(len(data))
         return whole(fd, data)
 
-    def heard(self, ask=agreement.Alarm.rings):
-        if ask(self):
-            failed.set()
-            return True
-        return False
+    def hearing(self, threads, rings, run_by=at_work.Crew.run_by):
+        def heard():
+            if rings():
+                failed.set()
+                return True
+            return False
+
+        run_by(self, threads, heard)
 
     monkeypatch.setattr(direct_zarr.os, "write", write)
-    monkeypatch.setattr(agreement.Alarm, "rings", heard)
+    monkeypatch.setattr(at_work.Crew, "run_by", hearing)
     with pytest.raises(dm.errors.IoFailed, match="not enough space"):
         move(f"{place}/a.npy", f"{place}/b.zarr", chunks=(4,), compressor="none", comm=comm)
     monkeypatch.undo()

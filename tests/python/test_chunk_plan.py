@@ -11,7 +11,16 @@ from hypothesis import given, settings
 
 from datamover.errors import NoMemory
 from datamover.files import chunk_sides
-from datamover.files.chunk_plan import Side, most_open_groups, plan_chunks, reads_of, runs
+from datamover.files.chunk_plan import (
+    ChunkPlan,
+    Limits,
+    Pair,
+    Side,
+    most_open_groups,
+    plan_chunks,
+    reads_of,
+    runs,
+)
 
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple)
 
@@ -30,6 +39,11 @@ def problems(draw):
         for _ in range(2)
     ]  # fmt: skip
     return shape, draw(st.sampled_from([1, 3, 8])), sides, draw(st.integers(1, 9000))
+
+
+def planned(shape, itemsize, sides, max_bytes, threads, processes=1):
+    pairs = [Pair(shape, itemsize, *pair) for pair in sides]
+    return plan_chunks(pairs, Limits(max_bytes, threads, processes))
 
 
 def cells_of(box, chunk):
@@ -80,7 +94,7 @@ def test_every_element_is_read_once_and_groups_fit(problem):
         source.chunk_scratch_bytes, output.chunk_scratch_bytes
     )
     try:
-        plan = plan_chunks(shape, itemsize, [(source, output)], max_bytes, threads=4)
+        plan = planned(shape, itemsize, [(source, output)], max_bytes, threads=4)
     except NoMemory as e:
         assert max_bytes < least and f"{least:,}" in str(e)
         return
@@ -106,8 +120,6 @@ def test_the_bound_on_open_groups_is_above_what_is_open(data, shape):
     order = tuple(data.draw(st.permutations(range(len(shape)))))
     plain = tuple(range(len(shape)))
     source, output = Side(chunk, plain, 0, False), Side(unit, plain, 0, False)
-    from datamover.files.chunk_plan import ChunkPlan
-
     bound = most_open_groups(shape, chunk, group, box, order)
     _, _, most = walk(ChunkPlan(shape, 1, source, output, group, box, order, bound, 1))
     assert most <= bound
@@ -139,7 +151,7 @@ def test_a_long_dimension_has_no_more_open_groups_than_several_periods(chunk, un
 def test_one_chunk_of_a_long_flat_file_is_planned_without_going_through_it(shape):
     plain = tuple(range(len(shape)))
     sides = [(Side((1,) * len(shape), plain, 0, True), Side(shape, plain, 0, False))]
-    plan = plan_chunks(shape, 4, sides, 1 << 43, threads=2)
+    plan = planned(shape, 4, sides, 1 << 43, threads=2)
     assert plan.steps == plan.open_groups == 1
 
 
@@ -148,7 +160,7 @@ def test_one_chunk_of_a_long_flat_file_is_planned_without_going_through_it(shape
 def test_enough_memory_reads_each_chunk_once(problem):
     shape, itemsize, (source, output), _ = problem
     source = Side(source.chunk, source.axes, source.chunk_scratch_bytes, is_flat=False)
-    plan = plan_chunks(shape, itemsize, [(source, output)], 1 << 40, threads=2)
+    plan = planned(shape, itemsize, [(source, output)], 1 << 40, threads=2)
     assert plan.reads == plan.source_chunks and plan.threads == 2
 
 
@@ -157,7 +169,7 @@ def test_chunks_that_do_not_divide_each_other_go_by_in_a_band(chunk):
     """One step, without the whole array in memory."""
     plain = (0, 1)
     sides = [(Side(chunk, plain, 0, False), Side((64, 64), plain, 0, False))]
-    plan = plan_chunks((1000, 1000), 4, sides, 1_600_000, threads=1)
+    plan = planned((1000, 1000), 4, sides, 1_600_000, threads=1)
     assert plan.steps == 1 and plan.memory_bytes <= 1_600_000 < 4_000_000
 
 
@@ -191,7 +203,7 @@ def test_runs_are_the_contiguous_pieces_of_a_box(data, shape):
 @given(problems(), st.integers(2, 7))
 def test_processes_share_all_steps_and_none_has_more_than_said(problem, processes):
     shape, itemsize, sides, _ = problem
-    plan = plan_chunks(shape, itemsize, [tuple(sides)], 1 << 30, threads=2, processes=processes)
+    plan = planned(shape, itemsize, [tuple(sides)], 1 << 30, threads=2, processes=processes)
     seen = np.zeros(shape, int)
     most = 0
     for rank in range(processes):
@@ -200,7 +212,7 @@ def test_processes_share_all_steps_and_none_has_more_than_said(problem, processe
             seen[tuple(map(slice, *box))] += 1
         most = max(most, sum(math.prod(b - a for a, b in zip(*box, strict=True)) for box in own))
     assert (seen == 1).all()
-    alone = plan_chunks(shape, itemsize, [tuple(sides)], 1 << 30, threads=2)
+    alone = planned(shape, itemsize, [tuple(sides)], 1 << 30, threads=2)
     assert plan.cost_bytes <= alone.cost_bytes
     nbytes = alone.written_bytes
     assert plan.cost_bytes >= most / math.prod(shape) * 2 * nbytes - 1
@@ -210,5 +222,5 @@ def test_processes_do_not_read_the_same_chunks_where_they_need_not():
     cubes = Side((8, 8, 8), (0, 1, 2), 0, is_flat=False)
     plates = Side((64, 64, 4), (0, 1, 2), 0, is_flat=False)
     for processes in (2, 4, 8):
-        plan = plan_chunks((64, 64, 64), 4, [(cubes, plates)], 1 << 30, 1, processes)
+        plan = planned((64, 64, 64), 4, [(cubes, plates)], 1 << 30, 1, processes)
         assert plan.reads == plan.source_chunks and plan.steps == processes

@@ -19,6 +19,7 @@ import datamover as dm
 from datamover import move_command
 from datamover.files import intend, intermediate, move, move_job, move_plan, rechunk, space
 from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.chunk_plan import Limits
 from datamover.files.chunk_sides import Sink, Source
 from datamover.files.formats import DEFAULT_LIMIT, ArraySpec
 from datamover.files.intermediate import Intermediate
@@ -40,14 +41,8 @@ def planned(shape, read, written, axes, max_bytes, threads=1, processes=1, is_en
     """Plan between arrays of such chunks; `axes` as of `numpy.transpose`."""
     reader = Described(shape, read, is_encoded)
     writer = Described(tuple(shape[a] for a in axes), written, is_encoded)
-
-    def between(chunk):
-        middle = Intermediate(reader.spec, tuple(chunk[b] for b in np.argsort(axes)))
-        return Sink(middle, middle.spec), Source(middle, axes)
-
-    plain = Source(reader, tuple(range(len(shape))))
-    ends = move_plan.Ends(Source(reader, axes), plain, Sink(writer, writer.spec), between)
-    return move_plan.plan_move(ends, max_bytes, threads, processes, ROOM)
+    limits = Limits(max_bytes, threads, processes)
+    return move_plan.plan_move(Source(reader, axes), Sink(writer, writer.spec), limits, ROOM)
 
 
 @st.composite
@@ -88,7 +83,8 @@ def test_large_arrays_are_read_once_in_each_pass(shape, read, written, limit, th
     first, _ = plan.passes
     assert first.reads == first.source_chunks and plan.memory_bytes <= limit
     nbytes = 4 * math.prod(shape)
-    assert plan.traffic() == [(first.read_bytes, nbytes), (nbytes, nbytes)]
+    traffic = [(one.read_bytes, one.written_bytes) for one in plan.passes]
+    assert traffic == [(first.read_bytes, nbytes), (nbytes, nbytes)]
     assert plan.reason.startswith("not in one pass: ") and not plan.lack
 
 
@@ -96,9 +92,9 @@ def in_two_passes(monkeypatch):
     """Have moves go in two passes if memory allows; give the plans that were made."""
     plans = []
 
-    def plan_move(ends, max_bytes, threads, processes, room):
-        found = move_plan._two_passes(ends, max_bytes, threads, processes)
-        plans.append(found or move_plan.plan_move(ends, max_bytes, threads, processes, room))
+    def plan_move(source, sink, limits, room):
+        found = move_plan._two_passes(source, sink, limits)
+        plans.append(found or move_plan.plan_move(source, sink, limits, room))
         return plans[-1]
 
     monkeypatch.setattr(move_job, "plan_move", plan_move)

@@ -16,7 +16,7 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from datamover.collective_calls import leaving, refused_by
 from datamover.errors import Error, IoFailed, NoMemory, PeerFailed, Timeout, class_of
@@ -49,40 +49,6 @@ def threads_here(address: int) -> int:
     return share_of_cores(sum(found[0] == node for found in gathered(address, [node])))
 
 
-class Alarm:
-    """Lets a failing process stop the others, which work independently. Collective.
-
-    A context: at its end all messages are received, so that the communicator stays usable.
-
-    Parameters
-    ----------
-    comm : MPI.Comm
-    """
-
-    def __init__(self, comm: MPI.Comm):
-        self._core = core().Alarm(comm_address(comm))
-
-    def ring(self) -> None:
-        """Notify all others. Local."""
-        self._core.ring()
-
-    def rings(self) -> bool:
-        """Return whether another process has failed. Raises PeerFailed if one has left. Local."""
-        return self._core.rings()
-
-    def settle(self) -> None:
-        """Receive all messages. Collective, when all have stopped."""
-        self._core.settle()
-
-    def __enter__(self) -> Alarm:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        if is_agreed(error):
-            with contextlib.suppress(PeerFailed):  # of one that has left
-                self.settle()
-
-
 def is_agreed(error: BaseException | None) -> bool:
     """Return whether all processes raised this error, and can go on together.
 
@@ -106,7 +72,29 @@ def leave_block(comm: MPI.Comm, what: str, error: BaseException) -> None:
 
 
 @contextlib.contextmanager
-def together(comm: MPI.Comm | None, alarm: Alarm | None = None) -> Iterator[None]:
+def alarmed(comm: MPI.Comm | None) -> Iterator[Callable[[], bool] | None]:
+    """Run a block, as `together`, in which processes work independently for a while. Collective.
+
+    Yields what returns whether another process has failed, or raises PeerFailed if one has left;
+    None for a process alone. At the end all messages are received, so that the communicator stays
+    usable.
+    """
+    alarm = None if comm is None else core().Alarm(comm_address(comm))
+    settles = True
+    try:
+        with together(comm, alarm):
+            yield None if alarm is None else alarm.rings
+    except BaseException as error:
+        settles = is_agreed(error)
+        raise
+    finally:
+        if alarm is not None and settles:
+            with contextlib.suppress(PeerFailed):  # of one that has left
+                alarm.settle()
+
+
+@contextlib.contextmanager
+def together(comm: MPI.Comm | None, alarm: Any = None) -> Iterator[None]:
     """Run a block that communicates nothing; when it fails on one process, it fails on all.
 
     Collective: one small reduction at the end of the block.
@@ -115,7 +103,7 @@ def together(comm: MPI.Comm | None, alarm: Alarm | None = None) -> Iterator[None
     ----------
     comm : MPI.Comm or None
         None: this process is alone, without MPI.
-    alarm : Alarm, optional
+    alarm : Alarm of the core, optional
         Rings if the block fails, before this process waits for the others.
 
     Raises

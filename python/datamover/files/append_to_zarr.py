@@ -22,7 +22,6 @@ import numpy as np
 
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, formats, zarr_group
-from datamover.files.chunk_boxes import limited
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.joined import Part
 from datamover.files.many_files import Many, exact
@@ -66,20 +65,15 @@ class AppendToZarr(Many):
     def _parts_before(self, name: str, axis: int) -> list[Part]:
         """Return the records in incomplete chunks, which are written again."""
         rest = self._length % self._open_old(name).granule[axis]
-        tail = functools.partial(self._tail, name, axis, rest)
-        return [Part(self.base, rest, tail)] if rest else []
+        if not rest:
+            return []
+        return [Part(self.base, rest, lambda _: self._open_old(name), begin=self._length - rest)]
 
     def _spec_of(self, name: str, source: str, options: MoveOptions) -> ArraySpec:
         return self._open_old(name).spec
 
     def _open_old(self, name: str) -> Any:
         return formats.named("zarr").open_reader(f"{self.base}/{name}", MoveOptions())
-
-    def _tail(self, name: str, axis: int, rest: int, options: MoveOptions) -> Any:
-        reader = self._open_old(name)
-        region: list[tuple[int | None, int | None]] = [(None, None)] * len(reader.spec.shape)
-        region[axis] = (self._length - rest, self._length)
-        return limited(reader, tuple(region))
 
     def _set_arrays(self) -> None:
         self._inner = list(self.groups)

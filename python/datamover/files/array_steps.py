@@ -11,18 +11,17 @@ on every process.
 
 from __future__ import annotations
 
-import bisect
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
 from datamover.errors import NoMemory, OutOfRange, Unsupported
-from datamover.files.formats import Shape, grid_of, num_boxes, option
+from datamover.files.chunk_sides import grown
+from datamover.files.formats import Order, Shape, boxes_of, grid_of, num_boxes, option
 from datamover.layouts import FloorPlan, IndexList, Layout
 
 Box = tuple[Shape, Shape]
@@ -94,58 +93,38 @@ def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
     return min(-(-units // nprocs) * clipped, math.prod(shape))
 
 
-def slab_shape(
-    shape: Shape, granule: Shape, order: str, max_bytes: int, elem_bytes: int, share
-) -> Shape:
-    """Choose the shape of the slabs in which an array is moved.
+def slab_shape(shape: Shape, file: Any, most_bytes: int, nprocs: int) -> Shape:
+    """Choose the shape of the slabs in which an array is moved; the slowest dimension is cut first.
 
     Parameters
     ----------
-    shape, granule : tuple of int
-        Slabs are multiples of `granule`, except at the upper ends of the array.
-    order : str
-        "C" or "F": the slowest dimension is cut first.
-    max_bytes, elem_bytes : int
-        The memory limit of each process, and the memory of an element.
-    share : callable
-        Returns the elements of a slab of a given shape on one process.
+    shape : tuple of int
+    file : Reader
+        Slabs are multiples of its granule, except at the upper ends of the array.
+    most_bytes : int
+        Maximum bytes of a slab on one of the processes: half of the limit is for elements.
+    nprocs : int
+        Number of processes that share a slab.
 
     Raises
     ------
     NoMemory
         Not even a slab of one granule fits.
     """
-    slab, max_elems = list(shape), max_bytes // elem_bytes
-    for d in range(len(shape)) if order == "C" else reversed(range(len(shape))):
-        if share(tuple(slab)) <= max_elems:
-            break
-        granules = -(-shape[d] // granule[d])
-        # The most granules that fit, at least one.
-        counts = range(2, granules + 1)
-        most = 1 + bisect.bisect_right(
-            counts, max_elems, key=lambda count: share(_cut(slab, d, count * granule[d]))
-        )
-        slabs = -(-granules // most)
-        # The same number of slabs, but of equal thickness.
-        slab = list(_cut(slab, d, min(-(-granules // slabs) * granule[d], shape[d])))
-    if share(tuple(slab)) > max_elems:
-        raise NoMemory(
-            f"the memory limit of {max_bytes:,} bytes is too little for boxes of {tuple(slab)}; "
-            f"allow at least {option('max_bytes', share(tuple(slab)) * elem_bytes)} or make the "
-            "chunks smaller"
-        )
-    return tuple(slab)
-
-
-def _cut(slab: list[int], d: int, thickness: int) -> Shape:
-    return (*slab[:d], thickness, *slab[d + 1 :])
-
-
-def slabs(shape: Shape, slab: Shape) -> Iterator[Box]:
-    """Yield an array slab by slab, as (lo, hi)."""
-    starts = [range(0, n, s) for n, s in zip(shape, slab, strict=True)]
-    for lo in itertools.product(*starts):
-        yield lo, tuple(min(a + s, n) for a, s, n in zip(lo, slab, shape, strict=True))
+    itemsize, least = file.spec.dtype.itemsize, tuple(map(min, file.granule, shape))
+    axes = tuple(range(len(shape)))[:: 1 if file.spec.order == "C" else -1]
+    limit = nprocs * most_bytes
+    while True:
+        slab = grown(file.granule, shape, [axes], itemsize, limit, good_run_bytes=1 << 62)
+        held_bytes = share_elems(slab, file.unit(slab, nprocs), nprocs) * itemsize
+        if held_bytes <= most_bytes:
+            return slab
+        if slab == least:
+            raise NoMemory(
+                f"the memory limit of {2 * most_bytes:,} bytes is too little for boxes of {slab}; "
+                f"allow at least {option('max_bytes', 2 * held_bytes)} or make the chunks smaller"
+            )
+        limit = limit * 7 // 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,28 +148,43 @@ class Step:
 
 
 @dataclasses.dataclass(frozen=True)
-class StepPlan:
-    """All steps of a plan, and the layout of the staging memory that all of them share.
+class StagedMove:
+    """A plan between an array in memory and one in a file, cut into steps.
 
-    `most_bytes` is what one process holds of staging memory, at most.
+    Attributes
+    ----------
+    name, where : str
+        Of the array in the file, and how errors name it.
+    array : Array, UserArrays or what else a mover takes
+    dtype, order
+        Of staging memory.
+    staging : FloorPlan or None
+        The layout of the staging memory, which all steps share; None if there are no steps.
+    steps : list of Step
+    most_bytes : int
+        What one process holds of staging memory, at most.
     """
 
-    staging: FloorPlan | None
-    steps: list[Step]
+    name: str
+    where: str
+    array: Any
+    dtype: np.dtype
+    order: Order
+    staging: FloorPlan | None = None
+    steps: list[Step] = dataclasses.field(default_factory=list)
     most_bytes: int = 0
 
 
 def steps_of(
-    plan: MotionPlan, name: str, file: Any, to_file: bool, ranks: tuple[int, ...], most_bytes: int
-) -> StepPlan:
-    """Cut a plan into steps. Local.
+    plan: MotionPlan, move: StagedMove, file: Any, to_file: bool, ranks: Shape, most_bytes: int
+) -> StagedMove:
+    """Cut a plan into steps; return `move` with them. Local.
 
     Parameters
     ----------
     plan : MotionPlan
         From or to the layout of the file.
-    name : str
-        Of the file, for errors.
+    move : StagedMove
     file : Reader
         Has `spec`, `granule` and `unit`.
     to_file : bool
@@ -213,24 +207,17 @@ def steps_of(
     terms = list(_terms(plan, layout, to_file))
     touched = _touched(terms, layout.domain, file, to_file)
     if touched.empty or not terms:
-        return StepPlan(None, [])
+        return move
     shape, order, count = tuple(touched.shape), file.spec.order, len(ranks)
     try:
-        slab = slab_shape(
-            shape,
-            file.granule,
-            order,
-            2 * most_bytes,  # half of the limit is for the elements
-            2 * file.spec.dtype.itemsize,
-            lambda slab: share_elems(slab, file.unit(slab, count), count),
-        )
+        slab = slab_shape(shape, file, most_bytes, count)
     except NoMemory as e:
-        raise NoMemory(f"{name}: {e}") from e
+        raise NoMemory(f"{move.where}: {e}") from e
     unit = file.unit(slab, count)
     regions, owners = deal(slab, unit, order, count)
     staging = FloorPlan(regions, np.asarray(ranks, np.int64)[owners], plan.nprocs)
     found = []
-    for first, end in slabs(shape, slab):
+    for first, end in boxes_of(shape, slab):
         lo, hi = _plus(first, touched.lo), _plus(end, touched.lo)
         origin = _plus(lo, layout.domain.lo)
         section = Region(origin, _plus(hi, layout.domain.lo))
@@ -242,8 +229,8 @@ def steps_of(
         if len(part):
             covered = to_file and any(_covers(term, section) for term in terms)
             found.append(Step(lo, hi, part, covered))
-    most_elems = share_elems(slab, unit, count)
-    return StepPlan(staging, found, most_elems * file.spec.dtype.itemsize)
+    held_bytes = share_elems(slab, unit, count) * file.spec.dtype.itemsize
+    return dataclasses.replace(move, staging=staging, steps=found, most_bytes=held_bytes)
 
 
 def _plus(a: Any, b: Any) -> Shape:
@@ -328,73 +315,59 @@ def _covers(term: Any, section: Region) -> bool:
 def _pieces(
     term: Redistribution | SectionCopy, section: Region, staging: FloorPlan, to_file: bool
 ) -> Iterator[Redistribution | SectionCopy]:
-    """Yield the part of a term in a section of the file, with staging memory in its place."""
-    if isinstance(term, SectionCopy):
-        yield from _copies(term, section, staging, to_file)
+    """Yield the part of a term in a section of the file, with staging memory in its place.
+
+    Of a section copy, one for each block of staging memory that it meets.
+    """
+    if not _region(term, to_file).intersects(section):
         return
-    here = _region(term, to_file) & section
-    if here.empty:
+    if isinstance(term, Redistribution):
+        here, there = cast(Any, _part(term, (None, None), section, to_file))
+        regions = _ordered(there, _from(section, here), to_file)
+        piece = Redistribution.__new__(Redistribution)
+        flags = (term.partial, term.reversed, term.adjoint)
+        piece.__setstate__((*regions, list(term.axes or ()), *flags, list(term.flip or ())))
+        yield piece
         return
-    there = term.source_region if to_file else term.destination_region
-    axes = term.axes or tuple(range(section.dims))
-    offsets = _from(_region(term, to_file), here).lo
-    begin, extents = list(there.lo), list(there.shape)
-    for k, axis in enumerate(axes):  # dimension k of the destination is `axis` of the source
-        mine, other = (k, axis) if to_file else (axis, k)
-        extents[other] = here.shape[mine]
-        flips = term.flip and term.flip[k]
-        left = there.shape[other] - offsets[mine] - extents[other]
-        begin[other] += left if flips else offsets[mine]
-    other_region = Region(begin, _plus(begin, extents))
-    staged = _from(section, here)
-    regions = (other_region, staged) if to_file else (staged, other_region)
-    piece = Redistribution.__new__(Redistribution)
-    flags = (term.partial, term.reversed, term.adjoint)
-    piece.__setstate__((*regions, list(term.axes or ()), *flags, list(term.flip or ())))
-    yield piece
+    steps = term.source_step, term.destination_step
+    for block in staging.find(_from(section, _region(term, to_file) & section)):
+        held = staging.region(block).shifted(section.lo)
+        found = _part(term, steps, held, to_file)
+        if found is not None:
+            here, there = found
+            other = term.source_block if to_file else term.destination_block
+            ends = _ordered((other, there), (int(block), _from(section, here)), to_file)
+            yield SectionCopy(*ends[0], *ends[1], term.axes, *steps, term.flip)
 
 
-def _copies(
-    term: SectionCopy, section: Region, staging: FloorPlan, to_file: bool
-) -> Iterator[SectionCopy]:
-    """Yield the same for a section copy: one for each block of staging memory that it meets."""
-    region = _region(term, to_file)
-    if not region.intersects(section):
-        return
-    found = staging.find(_from(section, region & section))
-    region = _from(section, region)
-    steps = [step or (1,) * section.dims for step in (term.source_step, term.destination_step)]
-    other = term.source_region if to_file else term.destination_region
-    own_step, other_step = (steps[1], steps[0]) if to_file else (steps[0], steps[1])
-    axes = term.axes or tuple(range(section.dims))
-    for block in found:
-        held = staging.region(block)
-        lo, hi = [0] * section.dims, [0] * section.dims
-        other_lo, other_hi = list(other.lo), list(other.hi)
-        for k, axis in enumerate(axes):
-            mine, its = (k, axis) if to_file else (axis, k)
-            first, count = _positions(
-                region.lo[mine], region.hi[mine], own_step[mine], held.lo[mine], held.hi[mine]
-            )
-            if count < 1:
-                break
-            lo[mine] = region.lo[mine] + first * own_step[mine]
-            hi[mine] = lo[mine] + (count - 1) * own_step[mine] + 1
-            if term.flip and term.flip[k]:
-                first = -(-(region.hi[mine] - region.lo[mine]) // own_step[mine]) - first - count
-            other_lo[its] = other.lo[its] + first * other_step[its]
-            other_hi[its] = other_lo[its] + (count - 1) * other_step[its] + 1
-        else:
-            here, there = Region(lo, hi), Region(other_lo, other_hi)
-            if to_file:
-                ends = (term.source_block, there, int(block), here)
-            else:
-                ends = (int(block), here, term.destination_block, there)
-            yield SectionCopy(*ends, term.axes, steps[0], steps[1], term.flip)
+def _ordered(of_array: Any, of_file: Any, to_file: bool) -> tuple[Any, Any]:
+    """Return source and destination."""
+    return (of_array, of_file) if to_file else (of_file, of_array)
 
 
-def _positions(lo: int, hi: int, step: int, begin: int, end: int) -> tuple[int, int]:
-    """Return first and count of the lo, lo + step, ... below hi that are in begin .. end - 1."""
-    first = max(0, -(-(begin - lo) // step))
-    last = min(-(-(hi - lo) // step), -(-(end - lo) // step))
-    return first, last - first
+def _part(
+    term: Redistribution | SectionCopy, steps: Any, window: Region, to_file: bool
+) -> tuple[Region, Region] | None:
+    """Return the part of a term in a window of the file, there and in the array; None if empty."""
+    ones = (1,) * window.dims
+    ends = term.source_region, term.destination_region
+    (other, own), (other_step, own_step) = (
+        pair if to_file else pair[::-1] for pair in (ends, [given or ones for given in steps])
+    )
+    lo, hi, other_lo, other_hi = (list(ends) for ends in (own.lo, own.hi, other.lo, other.hi))
+    for k, axis in enumerate(term.axes or range(window.dims)):
+        # Dimension k of the destination is `axis` of the source.
+        mine, its = (k, axis) if to_file else (axis, k)
+        a, s = own.lo[mine], own_step[mine]
+        total = -(-(own.hi[mine] - a) // s)
+        first = max(0, -(-(window.lo[mine] - a) // s))
+        count = min(total, -(-(window.hi[mine] - a) // s)) - first
+        if count < 1:
+            return None
+        lo[mine] = a + first * s
+        hi[mine] = lo[mine] + (count - 1) * s + 1
+        if term.flip and term.flip[k]:
+            first = total - first - count
+        other_lo[its] = other.lo[its] + first * other_step[its]
+        other_hi[its] = other_lo[its] + (count - 1) * other_step[its] + 1
+    return Region(lo, hi), Region(other_lo, other_hi)

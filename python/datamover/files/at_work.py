@@ -6,17 +6,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import itertools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from datamover.errors import Timeout
-from datamover.files.formats import Shape
 
 #: Approximate bytes of the pieces, one per thread, of boxes of flat files.
 PIECE_BYTES = 8 << 20
@@ -93,7 +89,11 @@ def do_all(tasks: Iterable[Any], work: Callable[[Any], None], threads: int) -> N
     >>> sorted(found)
     [0, 1, 4, 9, 16]
     """
-    _List(functools.partial(work, task) for task in tasks).run_by(threads)
+    todo = (functools.partial(work, task) for task in tasks)
+    Crew(lambda: next(todo, None)).run_by(threads)
+
+
+Task = Callable[[], None]
 
 
 class GivenUp(Exception):
@@ -103,16 +103,14 @@ class GivenUp(Exception):
 class Crew:
     """Threads that take tasks and call them until none is left or one has failed.
 
-    Subclasses define `_take`.
-
     Parameters
     ----------
-    gives_up : callable, optional
-        Called repeatedly, by the thread that calls `run_by`; returns whether to give up.
+    take : callable
+        Returns the next task, or None when all are done; called by one thread at a time.
     """
 
-    def __init__(self, gives_up: Callable[[], bool] | None = None):
-        self._gives_up = gives_up
+    def __init__(self, take: Callable[[], Task | None]):
+        self._take_next = take
         self._changed = threading.Condition()
         self._running = 0  # threads without the caller's
         self._done = False
@@ -120,12 +118,10 @@ class Crew:
         self._ended.acquire()
         self._failure: BaseException | None = None
 
-    def _take(self) -> Callable[[], None] | None:
-        """Return the next task, or None when all are done. The caller holds `_changed`."""
-        raise NotImplementedError
-
-    def run_by(self, threads: int) -> None:
+    def run_by(self, threads: int, gives_up: Callable[[], bool] | None = None) -> None:
         """Do all tasks; even after an interrupt, return when all threads have stopped.
+
+        `gives_up` is called repeatedly, by this thread; it returns whether to give up.
 
         Raises
         ------
@@ -135,7 +131,7 @@ class Crew:
             `gives_up` returned True.
         """
         try:
-            if threads == 1 and self._gives_up is None:
+            if threads == 1 and gives_up is None:
                 self._work()
             else:
                 for _ in range(threads):
@@ -147,7 +143,7 @@ class Crew:
         while self._running > 0 or not (self._done or self._failure is not None):
             try:
                 self._ended.acquire(timeout=PATIENCE_SECONDS)
-                if self._gives_up is not None and self._failure is None and self._gives_up():
+                if gives_up is not None and self._failure is None and gives_up():
                     raise GivenUp
             except BaseException as e:
                 self._fail(e)
@@ -172,9 +168,9 @@ class Crew:
         except BaseException as e:
             self._fail(e)
 
-    def _next(self) -> Callable[[], None] | None:
+    def _next(self) -> Task | None:
         with self._changed:
-            task = None if self._failure is not None else self._take()
+            task = None if self._failure is not None else self._take_next()
             if task is None:
                 self._done = True
                 self._changed.notify_all()
@@ -187,18 +183,7 @@ class Crew:
             self._changed.notify_all()
 
 
-class _List(Crew):
-    """Tasks that are known."""
-
-    def __init__(self, tasks: Iterator[Callable[[], None]]):
-        super().__init__()
-        self._todo = tasks
-
-    def _take(self) -> Callable[[], None] | None:
-        return next(self._todo, None)
-
-
-class Task:
+class Background:
     """Work of another thread, whose error is kept until all processes are notified.
 
     Attributes
@@ -243,44 +228,3 @@ def threads_within(threads: int, files: Iterable[Any], most_bytes: int) -> int:
         for file in files
     ]
     return max(1, min(threads, most_bytes // max(scratch, default=1)))
-
-
-def boxes(
-    lo: Shape, array: np.ndarray, granule: Shape, order: str
-) -> Iterator[tuple[Shape, np.ndarray]]:
-    """Cut a part of an array into boxes for threads: (index of the first element, view).
-
-    Parameters
-    ----------
-    lo : tuple of int
-        Index of the part's first element.
-    array : ndarray
-    granule : tuple of int
-        Extents of the file's chunks, at which the part is cut; 1 for a flat file, which is cut into
-        pieces of about PIECE_BYTES along its slowest dimension.
-    order : str
-        "C" or "F": order of the file.
-    """
-    if array.size == 0:
-        return
-    origin = lo
-    if math.prod(granule) == 1:
-        granule, origin = _rows(array, order), (0,) * array.ndim
-    cuts = [
-        [0, *range(g - a % g, n, g)] for a, n, g in zip(origin, array.shape, granule, strict=True)
-    ]
-    for at in itertools.product(*cuts):
-        cells = zip(origin, at, granule, strict=True)
-        piece = array[tuple(slice(i, (a + i) // g * g + g - a) for a, i, g in cells)]
-        yield tuple(a + i for a, i in zip(lo, at, strict=True)), piece
-
-
-def _rows(array: np.ndarray, order: str) -> Shape:
-    """Return extents of pieces of about PIECE_BYTES, cut in the first dimension longer than 1."""
-    extents = list(array.shape)
-    dims = range(array.ndim) if order == "C" else reversed(range(array.ndim))
-    d = next((d for d in dims if extents[d] > 1), None)
-    if d is not None:
-        extents[d] = max(1, PIECE_BYTES * extents[d] // max(array.nbytes, 1))
-        extents[d] = min(extents[d], array.shape[d])
-    return tuple(extents)

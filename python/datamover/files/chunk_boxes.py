@@ -7,7 +7,6 @@ bounded memory, whatever their bytes claim: a few kilobytes can decode to gigaby
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import operator
@@ -21,7 +20,6 @@ import numpy as np
 
 from datamover import _plan
 from datamover.errors import InvalidArgument
-from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 
 #: Approximate default size of chunks.
@@ -130,7 +128,12 @@ class ChunkedArray(Reader):
     has_one_writer = False
 
     @property
-    def write_copies(self) -> int:
+    def read_copies(self) -> int:  # type: ignore[override]
+        """Number of temporary copies of a chunk while a thread reads and decodes it."""
+        return 2 if self.is_encoded else 1
+
+    @property
+    def write_copies(self) -> int:  # type: ignore[override]
         """Number of temporary copies of a chunk while a thread encodes and writes it."""
         return 2 if self.is_encoded else 0  # numcodecs holds its result twice
 
@@ -303,57 +306,3 @@ def _pairs_of(region: Any) -> list[tuple[int | None, int | None]]:
             "end, or a slice without a step, for each dimension"
         ) from None
     return pairs
-
-
-def limited(reader: Any, region: _plan.Region | Bounds) -> Any:
-    """Return an open input restricted to a region."""
-    lo, shape = box_of(region, reader.spec.shape)
-    if isinstance(reader, FlatFile):
-        reader.limit_to(lo, shape)
-        return reader
-    aligned = all(a % g == 0 for a, g in zip(lo, reader.granule, strict=True))
-    kind = _RegionOfChunks if aligned and isinstance(reader, ChunkedArray) else _RegionOfAny
-    return kind(reader, lo, dataclasses.replace(reader.spec, shape=shape))
-
-
-class _RegionOfAny(Reader):
-    """A region of any input; chunks that meet several of its pieces are read for each of them."""
-
-    def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
-        self._reader, self._lo = reader, lo
-        self.spec, self.granule = spec, reader.granule
-        #: That of the input.
-        self.parts: Shape | None = getattr(reader, "parts", None)
-        #: Dimensions in which the region, and therefore its boxes, begin inside a part.
-        self.begins_within = self.parts and tuple(
-            a % n != 0 for a, n in zip(lo, self.parts, strict=True)
-        )
-
-    def read(self, lo: Shape, out: np.ndarray) -> None:
-        """Fill `out` with the elements from index `lo` of the region on."""
-        self._reader.read(tuple(map(sum, zip(lo, self._lo, strict=True))), out)
-
-    def check_unchanged(self) -> None:
-        """Call that of the input."""
-        self._reader.check_unchanged()
-
-    def close(self) -> None:
-        """Close the input."""
-        self._reader.close()
-
-    def reopen(self) -> None:
-        """Open the input again."""
-        self._reader.reopen()
-
-
-class _RegionOfChunks(ChunkedArray, _RegionOfAny):
-    """A region that begins at the begin of a chunk."""
-
-    def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
-        super().__init__(reader, lo, spec)
-        self._first = tuple(a // g for a, g in zip(lo, reader.granule, strict=True))
-        self.fill_bytes, self.is_encoded = reader.fill_bytes, reader.is_encoded
-
-    def read_chunk(self, cell: Shape) -> np.ndarray | None:
-        """Read and decode a whole chunk."""
-        return self._reader.read_chunk(tuple(map(sum, zip(cell, self._first, strict=True))))

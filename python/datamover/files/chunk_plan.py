@@ -15,13 +15,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
 
 from datamover.errors import NoMemory
-from datamover.files.formats import Shape, num_boxes, option
+from datamover.files.formats import Shape, boxes_of, num_boxes, option, product
 
 #: Cost, in bytes, of reading or writing a piece of a flat file by a call of its own.
 RUN_COST_BYTES = 8 << 10
@@ -57,14 +57,142 @@ class Side:
 
 
 @dataclasses.dataclass(frozen=True)
-class ChunkPlan:
-    """The order of reading and writing; created by `plan_chunks`.
+class Limits:
+    """Memory of a process for a pass, its threads, and the processes that share the steps.
+
+    Attributes
+    ----------
+    max_bytes : int
+        Memory for groups and for the additional needs of threads.
+    threads : int
+        Number of cores of a process; a plan may use fewer if memory is short.
+    processes : int
+        Memory and threads are those of each. Steps are chosen so that the process with the most to
+        do has as little as possible.
+    """
+
+    max_bytes: int
+    threads: int
+    processes: int = 1
+
+    def counts(self) -> list[int]:
+        """Return all threads, and ever fewer, down to one."""
+        found = [self.threads]
+        while found[-1] > 1:
+            found.append(found[-1] // 2)
+        return found
+
+    def shares(self) -> list[tuple[int, int]]:
+        """Return possible threads, and how many of them encode and write at once; 0 means all."""
+        counts = self.counts()
+        return [(n, 0) for n in counts] + [(n, w) for n in counts for w in counts if w < n]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Both sides of a pass.
 
     Attributes
     ----------
     shape : tuple of int
+        Extents of the output, all above 0, in the order of its file.
     itemsize : int
+        Bytes of an element.
     source, output : Side
+    """
+
+    shape: Shape
+    itemsize: int
+    source: Side
+    output: Side
+
+    def thread_bytes(self, threads: int, writers: int) -> int:
+        """Return the additional memory of threads, of which this number write at once; 0: all."""
+        read, written = self.source.chunk_scratch_bytes, self.output.chunk_scratch_bytes
+        return threads * read + writers * written if writers else threads * max(read, written)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes written, before encoding, without the parts of chunks beyond the array."""
+        return math.prod(self.shape) * self.itemsize
+
+    def copy_cost_bytes(self) -> int:
+        """Return the cost of copying from chunks to chunks, in bytes read."""
+        box = tuple(map(min, self.source.chunk, self.output.chunk))
+        pieces = runs(box, self.output.chunk, self.output.axes)
+        return math.prod(self.shape) * pieces * COPY_COST_BYTES // math.prod(box)
+
+    def costs(self, extents: Sequence[Sequence[int]], processes: int) -> np.ndarray:
+        """Return the costs of the process with the most to do, in bytes read.
+
+        Parameters
+        ----------
+        extents : list of tuple of int
+            Extents of steps, per dimension, in all combinations.
+        processes : int
+
+        Returns
+        -------
+        ndarray of float, a dimension for each of the array
+        """
+        shape, source, output = self.shape, self.source, self.output
+        boxes = np.meshgrid(*(np.array(n, float) for n in extents), indexing="ij", sparse=True)
+        reads = steps = elems = np.array(1.0)
+        for d, (n, c, box) in enumerate(zip(shape, source.chunk, boxes, strict=True)):
+            reads = reads * np.reshape([float(reads_of(n, c, b)) for b in extents[d]], box.shape)
+            steps = steps * np.ceil(n / box)
+            elems = elems * box
+        nbytes = self.written_bytes
+        if source.is_flat:
+            part = [np.minimum(c, box) for c, box in zip(source.chunk, boxes, strict=True)]
+            cost = nbytes + reads * _runs(part, shape, source.axes) * RUN_COST_BYTES
+        else:
+            cost = reads * (math.prod(source.chunk) * self.itemsize)
+        if output.is_flat:
+            pieces = num_boxes(shape, output.chunk) * runs(output.chunk, shape, output.axes)
+            cost = cost + pieces * RUN_COST_BYTES
+        # Steps are whole, but are cut at the end of the array.
+        share = elems * np.ceil(steps / processes) / math.prod(shape)
+        return (cost + nbytes) * np.clip(share, 1 / processes, 1.0)
+
+    def cheapest(
+        self, room_bytes: int, processes: int, most_shapes: int
+    ) -> tuple[float, Shape, Shape, Shape, int] | None:
+        """Return the steps with the least cost: (cost, group, box, order, open groups)."""
+        shape, source, output = self.shape, self.source, self.output
+        if math.prod(output.chunk) * self.itemsize > room_bytes:
+            return None
+        tries = max(2, int(most_shapes ** (1 / max(len(shape), 1))))
+        extents = [
+            _box_extents(n, s, c, min(tries, 24))
+            for n, s, c in zip(shape, source.chunk, output.chunk, strict=True)
+        ]
+        costs = self.costs(extents, processes).ravel()
+        boxes = list(itertools.product(*extents))
+        sizes = np.array([math.prod(box) for box in boxes], float)
+        orders = _orders(shape, source.chunk)
+        # Among equal costs the largest box; among these the one that is long in late dimensions.
+        for at in np.lexsort((-np.arange(len(boxes)), -sizes, costs)):
+            box = boxes[at]
+            group = tuple(map(_group_extent, shape, source.chunk, output.chunk, box))
+            fitting = room_bytes // (math.prod(group) * self.itemsize)
+            if fitting < 1:
+                continue
+            opened, order = min(
+                (most_open_groups(shape, source.chunk, group, box, order), order)
+                for order in orders
+            )
+            if opened <= fitting:
+                return float(costs[at]), group, box, order, opened
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkPlan(Pair):
+    """The order of reading and writing; created by `plan_chunks`.
+
+    Attributes
+    ----------
     group : tuple of int
         Extents of the groups, multiples of the output's chunks.
     box : tuple of int
@@ -81,10 +209,6 @@ class ChunkPlan:
         Maximum number of threads that encode and write at the same time; 0 means all.
     """
 
-    shape: Shape
-    itemsize: int
-    source: Side
-    output: Side
     group: Shape
     box: Shape
     order: Shape
@@ -101,10 +225,7 @@ class ChunkPlan:
     @property
     def scratch_bytes(self) -> int:
         """Memory of all threads, without the groups."""
-        if self.writers:
-            read, written = self.source.chunk_scratch_bytes, self.output.chunk_scratch_bytes
-            return self.threads * read + self.writers * written
-        return self.threads * _thread_bytes(self.source, self.output)
+        return self.thread_bytes(self.threads, self.writers)
 
     @property
     def memory_bytes(self) -> int:
@@ -141,25 +262,31 @@ class ChunkPlan:
         return self.reads * math.prod(self.source.chunk) * self.itemsize
 
     @property
-    def written_bytes(self) -> int:
-        """Bytes written, before encoding, without the parts of chunks beyond the array."""
-        return math.prod(self.shape) * self.itemsize
-
-    @property
     def cost_bytes(self) -> float:
         """Cost of the process with the most to do, in bytes read."""
-        extents = [(b,) for b in self.box]
-        sides = (self.source, self.output)
-        return float(_costs(self.shape, self.itemsize, *sides, extents, self.processes).item())
+        return float(self.costs([(b,) for b in self.box], self.processes).item())
+
+    @property
+    def cost_per_thread(self) -> float:
+        """Cost of the thread with the most to do, in bytes read."""
+        return max(self.cost_bytes / self.threads, self.write_cost)
+
+    @property
+    def write_cost(self) -> float:
+        """Bytes that a thread encodes and writes."""
+        return self.written_bytes / self.processes / (self.writers or self.threads)
+
+    @property
+    def reads_once(self) -> bool:
+        """Whether each source chunk is read once."""
+        return self.reads == self.source_chunks
 
     def boxes(self, rank: int | None = None) -> Iterator[tuple[Shape, Shape]]:
         """Yield the steps as (lo, hi): all, or those of one process."""
-        starts = [range(0, n, b) for n, b in zip(self.shape, self.box, strict=True)]
         first, last = 0, self.steps
         if rank is not None:
             first, last = (self.steps * r // self.processes for r in (rank, rank + 1))
-        for lo in itertools.islice(_product(starts), first, last):
-            yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, self.box, self.shape, strict=True))
+        return itertools.islice(boxes_of(self.shape, self.box), first, last)
 
     def source_cells(self, lo: Shape, hi: Shape) -> Iterator[Shape]:
         """Yield the indices of the source chunks that a step meets, in order."""
@@ -168,22 +295,8 @@ class ChunkPlan:
             for d in self.order
         ]
         places = [self.order.index(d) for d in range(len(self.shape))]
-        for cell in _product(ranges):
+        for cell in product(ranges):
             yield tuple(cell[p] for p in places)
-
-
-def _product(ranges: list[range]) -> Iterator[Shape]:
-    """Yield the product like itertools, which would store all numbers of all ranges."""
-    if not ranges:
-        yield ()
-        return
-    for first in ranges[0]:
-        for rest in _product(ranges[1:]):
-            yield (first, *rest)
-
-
-def _thread_bytes(source: Side, output: Side) -> int:
-    return max(source.chunk_scratch_bytes, output.chunk_scratch_bytes)
 
 
 def _sum_of_quotients(n: int, step: int, first: int, divisor: int) -> int:
@@ -330,45 +443,6 @@ def runs(box: Shape, shape: Shape, axes: Shape) -> int:
     return int(_runs([np.array(float(extent)) for extent in box], shape, axes))
 
 
-def _costs(
-    shape: Shape,
-    itemsize: int,
-    source: Side,
-    output: Side,
-    extents: Sequence[Sequence[int]],
-    processes: int,
-) -> np.ndarray:
-    """Return the costs of the process with the most to do, in bytes read.
-
-    Parameters
-    ----------
-    extents : list of tuple of int
-        Extents of steps, per dimension, in all combinations.
-
-    Returns
-    -------
-    ndarray of float, a dimension for each of the array
-    """
-    boxes = np.meshgrid(*(np.array(n, float) for n in extents), indexing="ij", sparse=True)
-    reads = steps = elems = np.array(1.0)
-    for d, (n, c, box) in enumerate(zip(shape, source.chunk, boxes, strict=True)):
-        reads = reads * np.reshape([float(reads_of(n, c, b)) for b in extents[d]], box.shape)
-        steps = steps * np.ceil(n / box)
-        elems = elems * box
-    nbytes = math.prod(shape) * itemsize
-    if source.is_flat:
-        part = [np.minimum(c, box) for c, box in zip(source.chunk, boxes, strict=True)]
-        cost = nbytes + reads * _runs(part, shape, source.axes) * RUN_COST_BYTES
-    else:
-        cost = reads * (math.prod(source.chunk) * itemsize)
-    if output.is_flat:
-        pieces = num_boxes(shape, output.chunk) * runs(output.chunk, shape, output.axes)
-        cost = cost + pieces * RUN_COST_BYTES
-    # Steps are whole, but are cut at the end of the array.
-    share = elems * np.ceil(steps / processes) / math.prod(shape)
-    return (cost + nbytes) * np.clip(share, 1 / processes, 1.0)
-
-
 def _runs(box: list[np.ndarray], shape: Shape, axes: Shape) -> np.ndarray:
     """Return `runs` for all combinations of extents."""
     pieces, whole = np.array(1.0), np.array(True)
@@ -378,43 +452,26 @@ def _runs(box: list[np.ndarray], shape: Shape, axes: Shape) -> np.ndarray:
     return pieces
 
 
-def _copy_cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side) -> int:
-    """Return the cost of copying from chunks to chunks, in bytes read."""
-    box = tuple(map(min, source.chunk, output.chunk))
-    pieces = runs(box, output.chunk, output.axes)
-    return math.prod(shape) * pieces * COPY_COST_BYTES // math.prod(box)
-
-
 def plan_chunks(
-    shape: Shape,
-    itemsize: int,
-    sides: Iterable[tuple[Side, Side]],
-    max_bytes: int,
-    threads: int,
-    processes: int = 1,
+    pairs: Sequence[Pair],
+    limits: Limits,
     most_shapes: int = MAX_STEP_SHAPES,
+    reads_least: bool = False,
 ) -> ChunkPlan:
     """Find the plan with the least cost within a memory limit.
 
-    Local; accesses no file.
+    If memory is short because every thread needs some to encode a chunk, fewer threads may encode
+    at the same time than read. Local; accesses no file.
 
     Parameters
     ----------
-    shape : tuple of int
-        Extents of the output, all above 0, in the order of its file.
-    itemsize : int
-        Bytes of an element.
-    sides : iterable of (Side, Side)
+    pairs : sequence of Pair
         Chunks of source and output; several if a flat file leaves the choice.
-    max_bytes : int
-        Memory for groups and for the additional needs of threads.
-    threads : int
-        Number of cores of a process; a plan may use fewer if memory is short.
-    processes : int
-        Number of processes that share the steps; memory and threads are those of each. Steps are
-        chosen so that the process with the most to do has as little as possible.
+    limits : Limits
     most_shapes : int
         Approximate limit of the boxes that are tried as steps.
+    reads_least : bool
+        Whether to find the plan that reads least, with fewer threads if necessary.
 
     Raises
     ------
@@ -423,43 +480,43 @@ def plan_chunks(
 
     Examples
     --------
-    >>> from datamover.files.chunk_plan import Side, plan_chunks
+    >>> from datamover.files.chunk_plan import Limits, Pair, Side, plan_chunks
     >>> slices = Side((1, 64, 64), (0, 1, 2), 0, is_flat=False)
     >>> pencils = Side((64, 8, 8), (0, 1, 2), 0, is_flat=False)
-    >>> whole = plan_chunks((64, 64, 64), 4, [(slices, pencils)], 2 << 20, threads=1)
+    >>> pair = Pair((64, 64, 64), 4, slices, pencils)
+    >>> whole = plan_chunks([pair], Limits(2 << 20, threads=1))
     >>> whole.steps, whole.reads
     (1, 64)
-    >>> half = plan_chunks((64, 64, 64), 4, [(slices, pencils)], 1 << 19, threads=1)
+    >>> half = plan_chunks([pair], Limits(1 << 19, threads=1))
     >>> half.steps, half.reads, half.memory_bytes
     (2, 128, 524288)
     """
-    best: tuple[float, int, ChunkPlan] | None = None
-    sides = list(sides)
-    for source, output in sides:
-        copied = _copy_cost_bytes(shape, itemsize, source, output)
-        for count in thread_counts(threads):
-            room = max_bytes - count * _thread_bytes(source, output)
-            found = _cheapest(shape, itemsize, source, output, room, processes, most_shapes)
+    best: tuple[tuple[float, ...], ChunkPlan] | None = None
+    for pair in pairs:
+        copied = pair.copy_cost_bytes()
+        for count, writers in limits.shares():
+            is_good = best and best[1].threads == limits.threads and best[1].reads_once
+            if writers and (pair.output.is_flat or is_good):
+                break
+            room_bytes = limits.max_bytes - pair.thread_bytes(count, writers)
+            found = pair.cheapest(room_bytes, limits.processes, most_shapes)
             if found is None:
                 continue
-            cost, box, group, order, open_groups = found
-            plan = ChunkPlan(
-                shape, itemsize, source, output, group, box, order, open_groups, count, processes
-            )
-            candidate = ((cost + copied) / count, plan.memory_bytes, plan)
-            if best is None or candidate[:2] < best[:2]:
-                best = candidate
+            cost, *steps = found
+            plan = ChunkPlan(*vars(pair).values(), *steps, count, limits.processes, writers)
+            cost = (cost + copied) / count
+            reads = plan.reads if reads_least else 0
+            costs = reads, max(cost, plan.write_cost), cost, plan.memory_bytes
+            if best is None or costs < best[0]:
+                best = costs, plan
     if best is None:
-        raise too_little(max_bytes, least_bytes(itemsize, sides))
-    return best[2]
+        raise too_little(limits.max_bytes, least_bytes(pairs))
+    return best[1]
 
 
-def least_bytes(itemsize: int, sides: Iterable[tuple[Side, Side]]) -> int:
+def least_bytes(pairs: Sequence[Pair]) -> int:
     """Return the least memory for which a plan exists, however often it reads a chunk."""
-    return min(
-        math.prod(output.chunk) * itemsize + _thread_bytes(source, output)
-        for source, output in sides
-    )
+    return min(math.prod(p.output.chunk) * p.itemsize + p.thread_bytes(1, 0) for p in pairs)
 
 
 def too_little(max_bytes: int, least: int) -> NoMemory:
@@ -468,48 +525,3 @@ def too_little(max_bytes: int, least: int) -> NoMemory:
         f"the memory limit of {max_bytes:,} bytes is too little: the least that would do is "
         f"{least:,}; allow more with {option('max_bytes')} or make the chunks smaller"
     )
-
-
-def thread_counts(threads: int) -> list[int]:
-    """Return all threads, and ever fewer, down to one."""
-    counts = [threads]
-    while counts[-1] > 1:
-        counts.append(counts[-1] // 2)
-    return counts
-
-
-def _cheapest(
-    shape: Shape,
-    itemsize: int,
-    source: Side,
-    output: Side,
-    room_bytes: int,
-    processes: int,
-    most_shapes: int,
-) -> tuple[float, Shape, Shape, Shape, int] | None:
-    """Return the steps with the least cost: (cost, box, group, order, open groups)."""
-    dims = len(shape)
-    if math.prod(output.chunk) * itemsize > room_bytes:
-        return None
-    tries = max(2, int(most_shapes ** (1 / max(dims, 1))))
-    extents = [
-        _box_extents(n, s, c, min(tries, 24))
-        for n, s, c in zip(shape, source.chunk, output.chunk, strict=True)
-    ]
-    costs = _costs(shape, itemsize, source, output, extents, processes).ravel()
-    boxes = list(itertools.product(*extents))
-    sizes = np.array([math.prod(box) for box in boxes], float)
-    orders = _orders(shape, source.chunk)
-    # Among equal costs the largest box; among these the one that is long in late dimensions.
-    for at in np.lexsort((-np.arange(len(boxes)), -sizes, costs)):
-        cost, box = float(costs[at]), boxes[at]
-        group = tuple(map(_group_extent, shape, source.chunk, output.chunk, box))
-        fitting = room_bytes // (math.prod(group) * itemsize)
-        if fitting < 1:
-            continue
-        opened, order = min(
-            (most_open_groups(shape, source.chunk, group, box, order), order) for order in orders
-        )
-        if opened <= fitting:
-            return cost, box, group, order, opened
-    return None

@@ -16,9 +16,16 @@ from datamover._plan import crc32c
 from datamover.errors import InvalidArgument, IoFailed, NoMemory
 from datamover.files.at_work import do_all
 from datamover.files.chunk_boxes import ChunkedArray
-from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, runs
-from datamover.files.flat import FlatFile
-from datamover.files.formats import ArraySpec, Order, Shape
+from datamover.files.chunk_plan import (
+    ChunkPlan,
+    Limits,
+    Pair,
+    Side,
+    least_bytes,
+    plan_chunks,
+    runs,
+)
+from datamover.files.formats import ArraySpec, Order, Reader, Shape, grid_of
 
 #: Minimum size of contiguous pieces of files, if memory allows.
 GOOD_RUN_BYTES = 64 << 10
@@ -29,8 +36,8 @@ FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
 COPY_BYTES = 64
 #: Parts of the memory limit for a box of a flat file.
 FLAT_BOX_PARTS = (8, 16, 64, 256)
-#: zarr-python holds a chunk encoded and decoded, and parts of shards; measured: 3.5.
-READ_COPIES = 4
+#: Temporary copies of a box that is read from several chunks, or parts of a shard.
+READ_COPIES = Reader.read_copies
 #: Part of the memory limit for reading a shard; larger shards are read in parts.
 SHARD_PARTS = 4
 
@@ -126,23 +133,16 @@ def contiguous(shape: Shape, axes: Shape, itemsize: int, target_bytes: int) -> S
     >>> contiguous((100, 8, 16), (0, 1, 2), 4, 2048)
     (4, 8, 16)
     """
-    box = [1] * len(shape)
-    left = max(target_bytes // itemsize, 1)
-    for d in reversed(axes):
-        box[d] = _even(shape[d], min(shape[d], left))
-        left //= box[d]
-        if left < 2:
-            break
-    return tuple(box)
-
-
-def _even(extent: int, most: int) -> int:
-    """Return the length of equal pieces, as many as of pieces of `most`."""
-    return -(-extent // -(-extent // most))
+    return grown((1,) * len(shape), shape, [axes], itemsize, target_bytes, target_bytes)
 
 
 def grown(
-    start: Shape, shape: Shape, orders: list[Shape], itemsize: int, limit_bytes: int
+    start: Shape,
+    shape: Shape,
+    orders: list[Shape],
+    itemsize: int,
+    limit_bytes: int,
+    good_run_bytes: int = GOOD_RUN_BYTES,
 ) -> Shape:
     """Enlarge a box until its pieces are long in every given order of the dimensions.
 
@@ -152,7 +152,7 @@ def grown(
         Box to begin with; extents of the array. Boxes are multiples of it.
     orders : list of tuple of int
         Dimensions from the slowest to the fastest, for each file that holds the boxes.
-    itemsize, limit_bytes : int
+    itemsize, limit_bytes, good_run_bytes : int
 
     Examples
     --------
@@ -167,20 +167,19 @@ def grown(
 
     def room(d: int) -> int:
         """Return the largest extent of a dimension that the limit allows."""
-        others = math.prod(box) // box[d] * itemsize
-        most = limit_bytes // others // start[d] * start[d]
-        return max(box[d], min(most, shape[d]))
+        most = limit_bytes // (math.prod(box) // box[d] * itemsize)
+        return shape[d] if most >= shape[d] else max(box[d], most // start[d] * start[d])
 
     grows = True
     while grows:
         grows = False
         for order in sorted(orders, key=run_bytes):
-            if run_bytes(order) >= GOOD_RUN_BYTES:
+            if run_bytes(order) >= good_run_bytes:
                 continue
             d = next((d for d in reversed(order) if box[d] < shape[d]), None)
             if d is None:
                 continue
-            wanted = -(-GOOD_RUN_BYTES // run_bytes(order)) * box[d]
+            wanted = -(-good_run_bytes // run_bytes(order)) * box[d]
             wanted = shape[d] if 2 * wanted > shape[d] else wanted // start[d] * start[d]
             extent = min(room(d), max(wanted, box[d]))
             if extent < shape[d]:
@@ -195,33 +194,39 @@ def grown(
 def _even_multiple(extent: int, most: int, unit: int) -> int:
     """Return a multiple of `unit`, at most `most`, that cuts an extent into nearly equal pieces."""
     units = -(-extent // unit)
-    return _even(units, max(most // unit, 1)) * unit
+    pieces = -(-units // max(most // unit, 1))
+    return -(-units // pieces) * unit
 
 
 class Source:
-    """An open input, from which several threads read boxes.
+    """An open input, or a region of it, from which several threads read boxes.
 
     Parameters
     ----------
-    reader : FlatFile, ChunkedArray or any Reader
+    reader : Reader
     axes : tuple of int
         Dimension k of the output's file is dimension axes[k] of the input.
     dtype : numpy.dtype, optional
         Dtype to which elements are converted after reading.
+    origin : tuple of int, optional
+        First index of the region, in the dimensions of the input.
     """
 
-    def __init__(self, reader: Any, axes: Shape, dtype: np.dtype | None = None):
+    def __init__(
+        self, reader: Any, axes: Shape, dtype: np.dtype | None = None, origin: Shape | None = None
+    ):
         self._reader = reader
         self._axes = axes
         self._back = tuple(int(a) for a in np.argsort(axes))
+        self._origin = origin or (0,) * len(axes)
         self._stored = reader.spec.dtype
-        self._converted = self._stored if dtype is None else dtype
+        self.dtype = self._stored if dtype is None else dtype
         #: Bytes of an element after conversion.
-        self.itemsize = self._converted.itemsize
-        self.is_flat = isinstance(reader, FlatFile)
-        #: Whether a chunk is stored in parts, one for each step that it meets.
-        self._is_cut = getattr(reader, "is_cut", False)
-        self._has_chunks = isinstance(reader, ChunkedArray) and not self._is_cut
+        self.itemsize = self.dtype.itemsize
+        self.is_flat = reader.is_flat
+        begins_within = any(a % n for a, n in zip(self._origin, reader.granule, strict=True))
+        self._has_chunks = isinstance(reader, ChunkedArray) and not begins_within
+        self._copies = READ_COPIES if begins_within else reader.read_copies
         self._dtype = np.dtype((np.void, self._stored.itemsize))
 
     @property
@@ -231,7 +236,7 @@ class Source:
 
     def chunk_within(self, max_bytes: int) -> Shape:
         """Return the extents of a chunk, or of a part of a shard that is large for the limit."""
-        parts = getattr(self._reader, "parts", None)
+        parts = self._reader.parts
         if parts is None:
             return self.chunk
         counts = [n // part for n, part in zip(self._reader.granule, parts, strict=True)]
@@ -244,11 +249,10 @@ class Source:
 
     def _parts_bytes(self, counts: Sequence[int]) -> int:
         """Return the bytes of the parts of a shard that a box of these extents may meet."""
-        begins_within = getattr(self._reader, "begins_within", None) or (False,) * len(counts)
         met = (
-            min((count + within) * part, whole)
-            for count, within, part, whole in zip(
-                counts, begins_within, self._reader.parts, self._reader.granule, strict=True
+            min((count + (first % part != 0)) * part, whole)
+            for count, first, part, whole in zip(
+                counts, self._origin, self._reader.parts, self._reader.granule, strict=True
             )
         )
         return math.prod(met) * self._stored.itemsize
@@ -261,20 +265,15 @@ class Source:
     def side(self, chunk: Shape) -> Side:
         """Describe the input as read in boxes of this shape."""
         elems = math.prod(chunk)
-        copies = 2 if self._has_chunks and self._reader.is_encoded else 1
-        if not self.is_flat and not self._has_chunks and not self._is_cut:
-            copies = READ_COPIES
         nbytes = elems * self._stored.itemsize
-        if parts := getattr(self._reader, "parts", None):
+        if parts := self._reader.parts:
             given = tuple(chunk[b] for b in self._back)
-            nbytes = self._parts_bytes(
-                [-(-n // part) for n, part in zip(given, parts, strict=True)]
-            )
-        scratch_bytes = copies * nbytes
-        if self._converted != self._stored:
+            nbytes = self._parts_bytes(grid_of(given, parts))
+        scratch_bytes = self._copies * nbytes
+        if self.dtype != self._stored:
             scratch_bytes += elems * self.itemsize
-        axes = () if self._is_cut else self.file_axes
-        return Side(chunk, axes, scratch_bytes, self.is_flat or self._is_cut)
+        is_cut = self._reader.is_cut
+        return Side(chunk, () if is_cut else self.file_axes, scratch_bytes, self.is_flat or is_cut)
 
     def read(self, cell: Shape, lo: Shape, hi: Shape, scratch: Scratch) -> tuple[np.ndarray, Shape]:
         """Read a box inside a chunk, or more of the chunk.
@@ -287,25 +286,27 @@ class Source:
             Index of its first element.
         """
         array, first = self._read(cell, lo, hi, scratch)
-        if self._converted == self._stored:
+        if self.dtype == self._stored:
             return array, first
         with np.errstate(all="ignore"):  # numbers that are too large become infinite, as in NumPy
-            converted = array.view(self._stored).astype(self._converted)
+            converted = array.view(self._stored).astype(self.dtype)
         return converted.view(np.dtype((np.void, self.itemsize))), first
 
     def _read(
         self, cell: Shape, lo: Shape, hi: Shape, scratch: Scratch
     ) -> tuple[np.ndarray, Shape]:
+        reader = self._reader
         if self._has_chunks:
-            found = self._reader.read_chunk(tuple(cell[b] for b in self._back))
+            begins = zip(self._back, self._origin, reader.granule, strict=True)
+            found = reader.read_chunk(tuple(cell[b] + a // n for b, a, n in begins))
             if found is None:
-                fill = np.frombuffer(self._reader.fill_bytes, self._dtype)
+                fill = np.frombuffer(reader.fill_bytes, self._dtype)
                 return np.broadcast_to(fill, [b - a for a, b in zip(lo, hi, strict=True)]), lo
             first = tuple(i * c for i, c in zip(cell, self.chunk, strict=True))
             return found.transpose(self._axes), first
         shape = tuple(hi[b] - lo[b] for b in self._back)
-        out = scratch.array(shape, self._dtype, self._reader.spec.order)
-        self._reader.read(tuple(lo[b] for b in self._back), out)
+        out = scratch.array(shape, self._dtype, reader.spec.order)
+        reader.read(tuple(lo[b] + a for b, a in zip(self._back, self._origin, strict=True)), out)
         return out.transpose(self._axes), lo
 
 
@@ -328,7 +329,7 @@ class Sink:
 
     Parameters
     ----------
-    writer : FlatFile, ChunkedArray with `write_chunk` or any other output, or None
+    writer : Reader with `write` or `write_chunk`, or None
         None is a flat file that does not exist yet, for planning only.
     spec : ArraySpec
     sums : Checksums, optional
@@ -340,7 +341,9 @@ class Sink:
         self._sums = sums
         self._spec = spec
         self._has_chunks = isinstance(writer, ChunkedArray)
-        self.is_flat = writer is None or isinstance(writer, FlatFile)
+        self.is_flat = writer is None or writer.is_flat
+        #: Bytes of chunks beyond the array; None if chunks end with it.
+        self.fill_bytes: bytes | None = writer and writer.fill_bytes
 
     @property
     def shape(self) -> Shape:
@@ -352,16 +355,10 @@ class Sink:
         """Extents of a chunk, in the dimensions of the file."""
         return self._of_file(self._writer.granule)
 
-    @property
-    def fill_bytes(self) -> bytes | None:
-        """Bytes of chunks beyond the array; None if chunks end with it."""
-        return self._writer.fill_bytes if self._has_chunks else None
-
     def side(self, chunk: Shape) -> Side:
         """Describe the output as written in boxes of this shape."""
         nbytes = math.prod(chunk) * self._spec.dtype.itemsize
-        of_boxes = 1 if self.is_flat else 3
-        copies = self._writer.write_copies if self._has_chunks else of_boxes
+        copies = 1 if self.is_flat else self._writer.write_copies
         return Side(chunk, tuple(range(len(chunk))), copies * nbytes, self.is_flat)
 
     def write(self, lo: Shape, chunk: np.ndarray) -> None:
@@ -380,97 +377,55 @@ class Sink:
         return tuple(per_dimension if self._spec.order == "C" else per_dimension[::-1])
 
 
-def file_axes(axes: Shape, order: str) -> Shape:
-    """Return the input's dimensions in the order of the output's file, slowest first."""
-    return axes if order == "C" else axes[::-1]
-
-
-def enough_bytes(source: Source, sink: Sink, max_bytes: int, threads: int, processes: int) -> int:
+def enough_bytes(source: Source, sink: Sink, limits: Limits) -> int:
     """Return a limit for which a plan exists, at most a little above the least one."""
-
-    def is_enough(limit: int) -> bool:
+    limit = limits.max_bytes
+    while True:
+        limit = max(limit + limit // 8 + 1, least_bytes(_pairs(source, sink, limit)))
         with contextlib.suppress(NoMemory):
-            cheapest(source, sink, limit, threads, processes)
-            return True
-        return False
-
-    least = least_bytes(source.itemsize, _sides(source, sink, max_bytes))
-    if least > max_bytes and is_enough(least):
-        return least
-    low = max(least, max_bytes)
-    more = 1 << 10
-    while not is_enough(low + more):
-        more *= 2
-    return low + next(k * more // 8 for k in range(4, 9) if is_enough(low + k * more // 8))
+            cheapest(source, sink, dataclasses.replace(limits, max_bytes=limit))
+            return limit
 
 
-def cheapest(
-    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int, **said: Any
-) -> ChunkPlan:
-    """Find the plan with the least cost.
-
-    If memory is short because every thread needs some to encode a chunk, fewer threads may encode
-    at the same time than read.
-    """
-    sides = list(_sides(source, sink, max_bytes))
-    best = plan_chunks(sink.shape, source.itemsize, sides, max_bytes, threads, processes, **said)
-    written = sides[0][1]
-    if sink.is_flat or (best.threads == threads and best.reads == best.source_chunks):
-        return best
-    writers = threads // 2
-    free = [(read, dataclasses.replace(written, chunk_scratch_bytes=0)) for read, _ in sides]
-    while writers > 0:
-        limit = max_bytes - writers * written.chunk_scratch_bytes
-        with contextlib.suppress(NoMemory):
-            plan = plan_chunks(sink.shape, source.itemsize, free, limit, threads, processes, **said)
-            if plan.threads > writers:
-                plan = dataclasses.replace(plan, output=written, writers=writers)
-                best = min(best, plan, key=cost_per_thread)
-        writers //= 2
-    return best
+def cheapest(source: Source, sink: Sink, limits: Limits, **said: Any) -> ChunkPlan:
+    """Find the plan with the least cost; other parameters are those of `plan_chunks`."""
+    return plan_chunks(_pairs(source, sink, limits.max_bytes), limits, **said)
 
 
-def cost_per_thread(plan: ChunkPlan) -> float:
-    """Return the cost of the thread with the most to do, in bytes read."""
-    writers = plan.writers or plan.threads
-    return max(plan.cost_bytes / plan.threads, plan.written_bytes / plan.processes / writers)
-
-
-def _sides(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Side, Side]]:
-    """Yield the possible chunks of both sides; flat files leave a choice."""
-    shape, itemsize = sink.shape, source.itemsize
-    out_axes = tuple(range(len(shape)))
-    orders = {"source": source.file_axes, "sink": out_axes}
-    seen = set()
-    for pair in _boxes(source, sink, shape, orders, itemsize, max_bytes):
-        clipped = tuple(
+def _pairs(source: Source, sink: Sink, max_bytes: int) -> list[Pair]:
+    """Return the possible chunks of both sides; flat files leave a choice."""
+    shape = sink.shape
+    found: dict[tuple[Shape, ...], Pair] = {}
+    for pair in _boxes(source, sink, max_bytes):
+        read, written = (
             tuple(map(min, box, shape)) if flat else box
             for box, flat in zip(pair, (source.is_flat, sink.is_flat), strict=True)
         )
-        if clipped not in seen:
-            seen.add(clipped)
-            yield source.side(clipped[0]), sink.side(clipped[1])
+        if (read, written) not in found:
+            sides = source.side(read), sink.side(written)
+            found[read, written] = Pair(shape, source.itemsize, *sides)
+    return [*found.values()]
 
 
-def _boxes(
-    source: Source, sink: Sink, shape: Shape, orders: dict, itemsize: int, max_bytes: int
-) -> Iterator[tuple[Shape, Shape]]:
+def _boxes(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Shape, Shape]]:
     if not source.is_flat and not sink.is_flat:
         yield source.chunk_within(max_bytes), sink.chunk
         return
+    shape, itemsize = sink.shape, source.itemsize
+    orders = [source.file_axes, tuple(range(len(shape)))]
     pieces = [n for n in FLAT_PIECE_BYTES if n * 4 <= max_bytes or n == 1]
     limits = [max_bytes // part for part in FLAT_BOX_PARTS]
     if source.is_flat and sink.is_flat:
         for n in pieces:
-            read, written = (contiguous(shape, order, itemsize, n) for order in orders.values())
+            read, written = (contiguous(shape, order, itemsize, n) for order in orders)
             yield read, written
-            yield _widened(read, shape, orders["sink"][-1], itemsize), written
+            yield _widened(read, shape, orders[1][-1], itemsize), written
         for limit in limits:
-            tile = grown((1,) * len(shape), shape, [*orders.values()], itemsize, limit)
+            tile = grown((1,) * len(shape), shape, orders, itemsize, limit)
             yield tile, tile
         return
     given = sink.chunk if source.is_flat else source.chunk_within(max_bytes)
-    order = orders["source" if source.is_flat else "sink"]
+    order = orders[0 if source.is_flat else 1]
     boxes = [contiguous(shape, order, itemsize, n) for n in pieces]
     boxes += [grown(given, shape, [order], itemsize, limit) for limit in limits]
     boxes.append(given)

@@ -24,9 +24,8 @@ from datamover.errors import IoFailed
 from datamover.files import chunk_boxes, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
-from datamover.files.flat import FlatFile
+from datamover.files.flat import FlatFile, contiguous_pieces
 from datamover.files.formats import ArraySpec, Order, Shape
-from datamover.files.scratch import contiguous_pieces
 from datamover.files.space import ENCODED, naming_no_space
 
 #: dtypes by their names in Zarr v3.

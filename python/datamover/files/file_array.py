@@ -42,7 +42,7 @@ from datamover.files.agreement import Unfinished, threads_here, together
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.staged_moves import MAX_BYTES, Files, limit_of
+from datamover.files.staged_moves import MAX_BYTES, limit_of
 from datamover.files.state import native_dtype
 from datamover.files.state_items import agree_on
 from datamover.files.stripes import file_ranks
@@ -249,13 +249,7 @@ class FileArray(Unfinished):
                             self._file.remove_leftovers()  # of a killed program
             with together(comm):
                 self._check()
-            #: By which movers read and write parts of it.
-            held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
-            self._parts = Files(
-                lambda _: contextlib.nullcontext(held()._open_file),
-                threads_here(address),
-                self.max_bytes // 4,
-            )
+            self._threads = threads_here(address)
             words = f"{self.path}, opened with mode {self.mode!r}, was not closed"
             lost = "; there is no new file" if self.mode == "w" else ""
             self._begin(comm, self.path, words, lost)

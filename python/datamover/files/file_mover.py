@@ -10,6 +10,7 @@ each process to each other one.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Iterator
@@ -28,10 +29,10 @@ from datamover.errors import (
     WrongType,
 )
 from datamover.files.agreement import together
-from datamover.files.array_steps import Step, StepPlan, steps_of
-from datamover.files.at_work import Task
+from datamover.files.array_steps import StagedMove, Step, steps_of
+from datamover.files.at_work import Background
 from datamover.files.file_array import FileArray
-from datamover.files.staged_moves import StagedMove, StagedMoves
+from datamover.files.staged_moves import Files, StagedMoves
 from datamover.files.state_items import agree_on
 from datamover.layouts import BlockCyclic, FloorPlan, IndexList, Region
 from datamover.lifeline import uninterrupted
@@ -117,18 +118,18 @@ class FileMover(Mover):
         self._rounds = 0
         self._bytes = {"read_bytes": 0, "written_bytes": 0}
 
-        def prepare() -> StepPlan:
+        def prepare() -> StagedMove:
             self._check(plan, source, destination, comm)
-            file = self._file
-            most_bytes = file.max_bytes // 2
-            return steps_of(plan, file.path, file._open_file, self._to_file, file.ranks, most_bytes)
+            file, array = self._file, source if self._to_file else destination
+            order, most_bytes = file._open_file.spec.order, file.max_bytes // 2
+            move = StagedMove(file.path, file.path, array, file.dtype, order)
+            return steps_of(plan, move, file._open_file, self._to_file, file.ranks, most_bytes)
 
-        step_plan = collectively(self._address, prepare)
-        self._steps: list[Step] = step_plan.steps
+        move = collectively(self._address, prepare)
+        self._steps: list[Step] = move.steps
         agree_on(self._address, {"plans": (len(self._steps), self._to_file)})
-        array = source if self._to_file else destination
         try:
-            self._make(array, step_plan)
+            self._make(move)
         except BaseException:
             self._free()
             raise
@@ -161,23 +162,19 @@ class FileMover(Mover):
         # Arriving elements are combined with the existing ones, or replace them.
         self._replaces = MoverOptions(**self._said).op == "replace"
 
-    def _make(self, array: Any, plan: StepPlan) -> None:
+    def _make(self, move: StagedMove) -> None:
         """Create staging memory, and bind movers. Collective."""
         self._flags = _Flags(self._comm)
-        file = self._file
-        move = StagedMove(file.path, array, plan, file.dtype, file._open_file.spec.order)
-        self._moves = StagedMoves(
-            self._comm,
-            [move] if self._steps else [],
-            self._to_file,
-            file.max_bytes // 4,
-            keeps=True,
-            **self._said,
-        )
+        file, message_bytes = self._file, self._file.max_bytes // 4
+        opened = lambda _: contextlib.nullcontext(file._open_file)  # noqa: E731
+        self._files = Files(opened, file._threads, message_bytes)
+        moves = [move] if self._steps else []
+        of_moves = self._comm, moves, self._to_file, message_bytes
+        self._moves = StagedMoves(*of_moves, keeps=True, **self._said)
         self._moves.bind()
 
     def _transfer(self, k: int, writes: bool) -> None:
-        self._file._parts.transfer(self._moves.parts(k), writes)
+        self._files.transfer(self._moves.parts(k), writes)
         nbytes = sum(part.nbytes for _, _, part in self._moves.parts(k))
         self._bytes["written_bytes" if writes else "read_bytes"] += nbytes
 
@@ -185,26 +182,22 @@ class FileMover(Mover):
         """Yield the tasks of a round, each of which is waited for before the next."""
         for k, step in enumerate(self._steps):
             mover = self._moves.mover(k)
-            failure: BaseException | None = None
             if not (step.is_covered and self._replaces):  # elements that are not written stay
-                task = Task(functools.partial(self._transfer, k, writes=False))
-                yield task
-                failure = task.failure
-                yield from self._told(failure)
+                yield from self._transferred(k, writes=False)
             mover.start()
             yield mover
             if self._to_file:
-                task = Task(functools.partial(self._transfer, k, writes=True))
-                yield task
-                yield from self._told(task.failure)
+                yield from self._transferred(k, writes=True)
 
-    def _told(self, failure: BaseException | None) -> Iterator[Any]:
-        """Raise the failure of one process on all of them."""
-        yield self._flags.start(failure is not None)
+    def _transferred(self, k: int, writes: bool) -> Iterator[Any]:
+        """Read or write the parts of a step; raise the failure of one process on all of them."""
+        task = Background(functools.partial(self._transfer, k, writes))
+        yield task
+        yield self._flags.start(task.failure is not None)
         if self._flags.any():
             with together(self._comm):
-                if failure is not None:
-                    raise failure
+                if task.failure is not None:
+                    raise task.failure
 
     def _advance(self) -> bool:
         """Go on to the next task; return False when all are complete."""
@@ -255,11 +248,10 @@ class FileMover(Mover):
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             try:
-                if not self._waits:  # an earlier wait was interrupted after it had completed
-                    pass
-                elif left is None or left > 0:
+                # An earlier wait may have been interrupted after the task had completed.
+                if self._waits and (left is None or left > 0):
                     self._awaited.wait(left)
-                elif not self._awaited.test():
+                elif self._waits and not self._awaited.test():
                     raise Timeout(f"the move was not complete after {timeout} seconds")
             except (Timeout, KeyboardInterrupt):
                 raise
@@ -343,7 +335,7 @@ class FileMover(Mover):
     def give_up(self) -> None:
         """Free all; notify the others of a round left in flight. Not for users. Local."""
         if self._round is not None:
-            if isinstance(self._awaited, Task):
+            if isinstance(self._awaited, Background):
                 self._awaited.wait()
             if self._flags is not None:
                 self._flags.leave()

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flat files: reading and writing of boxes of an array that a file stores as one piece."""
+"""Flat files: reading and writing of boxes of an array that a file stores as one piece.
+
+Data that is not contiguous is copied through scratch memory. Each thread reuses the same memory,
+which fits into the second-level cache. The system would have to clear fresh memory first, and large
+scratch memory would not stay in the cache.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import mmap
 import os
+import threading
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,9 +20,10 @@ from datamover.errors import IoFailed, Unsupported
 from datamover.files import write_back
 from datamover.files.addresses import AddressBytes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
-from datamover.files.scratch import PIECE_BYTES, scratch
 from datamover.files.space import check_room, naming_no_space, opened
 
+#: Scratch memory of a thread, and pieces of files that are read through it.
+SCRATCH_BYTES = PIECE_BYTES = 1 << 19
 #: Runs with smaller gaps are read together with the gaps, which costs as much as a call, or as a
 #: request to a server.
 MAX_GAP_BYTES = 16 * 1024
@@ -26,6 +34,46 @@ MAX_SPAN_AT_ADDRESS_BYTES = 4 << 20
 MIN_STREAMED_BYTES = 1 << 20
 #: Minimum number of pieces per process into which slabs are distributed.
 PIECES_PER_PROCESS = 8
+
+_own = threading.local()
+
+
+def scratch(nbytes: int) -> np.ndarray:
+    """Return this many bytes of this thread's memory, valid until its next call."""
+    if nbytes > SCRATCH_BYTES:
+        return np.empty(nbytes, np.uint8)
+    if not hasattr(_own, "memory"):
+        # Begins at a page: rows are then loaded by whole lines, and the system copies fastest.
+        memory = np.empty(SCRATCH_BYTES + mmap.PAGESIZE, np.uint8)
+        begin = -memory.ctypes.data % mmap.PAGESIZE
+        _own.memory = memory[begin : begin + SCRATCH_BYTES]
+    return _own.memory[:nbytes]
+
+
+def contiguous_pieces(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield an array as contiguous pieces of bytes, in C order.
+
+    Each piece is valid until the next one is requested.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datamover.files.flat import contiguous_pieces
+    >>> part = np.arange(12, dtype="u1").reshape(3, 4)[:, 1:3]
+    >>> [piece.tolist() for piece in contiguous_pieces(part)]
+    [[1, 2, 5, 6, 9, 10]]
+    """
+    if array.flags.c_contiguous:
+        yield array.reshape(-1).view(np.uint8)
+    elif array.nbytes <= SCRATCH_BYTES:
+        copied = scratch(array.nbytes)
+        copied.view(array.dtype).reshape(array.shape)[...] = array
+        yield copied
+    else:
+        rows = max(1, SCRATCH_BYTES * len(array) // array.nbytes)
+        for i in range(0, len(array), rows):
+            part = array[i : i + rows]
+            yield from contiguous_pieces(part if len(part) > 1 else part[0])
 
 
 class FlatFile(Reader):
@@ -41,6 +89,9 @@ class FlatFile(Reader):
     opens : bool
         Whether it is a file that must be opened.
     """
+
+    is_flat = True
+    read_copies = write_copies = 1
 
     def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool, opens: bool = True):
         self.spec = spec
@@ -65,13 +116,6 @@ class FlatFile(Reader):
                 unit[d] = extent
             pieces *= extent
         return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
-
-    def limit_to(self, lo: Shape, shape: Shape) -> None:
-        """Restrict the file to a box of its array, for reading."""
-        first = lo if self.spec.order == "C" else lo[::-1]
-        strides = self._strides_bytes()
-        self._offset += sum(int(i) * s for i, s in zip(first, strides, strict=False))
-        self.spec = dataclasses.replace(self.spec, shape=shape)
 
     def reopened_to_write(self) -> FlatFile:
         """Open the same elements for reading and writing; close this file."""

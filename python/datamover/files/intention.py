@@ -74,10 +74,7 @@ class Intention:
             return figures
         totals = ("reads", "read_bytes", "written_bytes", "memory_bytes")
         figures |= {name: int(getattr(plan, name)) for name in totals}
-        passes = [
-            _of_pass(one) | {"read_bytes": read, "written_bytes": written}
-            for one, (read, written) in zip(plan.passes, plan.traffic(), strict=True)
-        ]
+        passes = [_of_pass(one) for one in plan.passes]
         return figures | {"passes": passes, "reason": plan.reason, "lack": plan.lack}
 
 
@@ -85,7 +82,7 @@ def _of_pass(plan: ChunkPlan) -> dict[str, Any]:
     """Return the numbers of a pass."""
     names = (
         "steps threads source_chunks chunks reads memory_bytes open_groups group_bytes "
-        "scratch_bytes"
+        "scratch_bytes read_bytes written_bytes"
     )
     return {
         **{name: int(getattr(plan, name)) for name in names.split()},

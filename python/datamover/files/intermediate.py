@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Temporary files of a move, in a hidden directory: intermediates, and chunks to hand over.
 
-An intermediate is the plain array between two passes. Each file holds elements in C order, followed
-by their CRC-32C as Zarr's codec "crc32c" stores it. A file that is missing or damaged is an error.
-
-If only one process can write an output, the others append the chunks that they have encoded to
-files of their own. When all are encoded, that process copies these files to the output.
+An intermediate is the plain array between two passes: files of elements in C order. If only one
+process can write an output, the others write each chunk that they have encoded to a file. When all
+are encoded, that process copies these files to the output. After its data, each file has their
+CRC-32C as Zarr's codec "crc32c" stores it. A file that is missing or damaged is an error.
 """
 
 from __future__ import annotations
@@ -13,11 +12,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import struct
 import tempfile
-import threading
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +22,9 @@ from datamover._plan import crc32c
 from datamover.errors import IoFailed
 from datamover.files import addresses, placing
 from datamover.files.chunk_boxes import ChunkedArray, within
-from datamover.files.formats import ArraySpec, Shape, option
+from datamover.files.formats import ArraySpec, Reader, Shape, option
 from datamover.files.space import is_no_space
 
-#: In place of a number of bytes: the last record of a file, without which it is not whole.
-END = -1
 #: What is handed over, for errors.
 ENCODED = "encoded chunks on their way to the output"
 
@@ -74,7 +69,7 @@ def clean_up(directory: str, token: str) -> None:
     placing.clean_up(placing.temporary_path(base, token), base)
 
 
-class Intermediate(ChunkedArray):
+class Intermediate(Reader):
     """An array in files; several threads and processes may use it at once.
 
     Parameters
@@ -90,10 +85,8 @@ class Intermediate(ChunkedArray):
         each box that it meets, so that each element is read once.
     """
 
-    is_encoded = False
     is_cut = True
-    fill_bytes = cast(bytes, None)  # chunks end with the array
-    write_copies = 1
+    read_copies = write_copies = 1
 
     def __init__(self, spec: ArraySpec, granule: Shape, path: str = "", cut: Shape | None = None):
         self.spec = ArraySpec(spec.shape, spec.dtype)
@@ -114,24 +107,17 @@ class Intermediate(ChunkedArray):
                 f"{lo} on is not what was written; run the move again"
             )
 
-    def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Write the part of a chunk inside the array."""
-        first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
-        ends = zip(first, self.granule, self.spec.shape, self._cut, strict=True)
-        along = [_parts(a, min(a + c, n), cut) for a, c, n, cut in ends]
-        for part in itertools.product(*along):
-            lo, hi = zip(*part, strict=True)
-            self._write(lo, np.ascontiguousarray(chunk[within(lo, hi, first)]))
+    def write(self, lo: Shape, array: np.ndarray) -> None:
+        """Write `array`, the part of a chunk inside the whole array, from index `lo` on."""
+        ends = zip(lo, array.shape, self._cut, strict=True)
+        for part in itertools.product(*(_parts(a, a + n, cut) for a, n, cut in ends)):
+            begin, end = zip(*part, strict=True)
+            self._write(begin, np.ascontiguousarray(array[within(begin, end, lo)]))
 
     def _write(self, lo: Shape, part: np.ndarray) -> None:
-        data, path = memoryview(part.reshape(-1).view(np.uint8)), self._file(lo)
+        data = memoryview(part.reshape(-1).view(np.uint8))
         with _naming(self._path, f"the intermediate of {self.spec.nbytes:,} bytes"):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(os.path.dirname(path))
-            with open(path, "xb", buffering=0) as file:
-                for piece in (data, memoryview(crc32c(data).to_bytes(4, "little"))):
-                    while piece:
-                        piece = piece[file.write(piece) :]
+            _write_checked(self._file(lo), data)
 
     def _file(self, lo: Shape) -> str:
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
@@ -167,21 +153,21 @@ class Handover(ChunkedArray):
         With `encode` and `put`; on all processes but the first it only encodes.
     directory : str
         Of the encoded chunks of the other processes.
-    rank, processes : int
+    is_writer : bool
+        Whether this is the first process.
+
+    Attributes
+    ----------
+    handed : list of tuple of int
+        The chunks that this process hands over.
     """
 
-    def __init__(self, output: Any, directory: str, rank: int, processes: int):
+    def __init__(self, output: Any, directory: str, is_writer: bool):
         self.spec, self.granule = output.spec, output.granule
         self.fill_bytes, self.is_encoded = output.fill_bytes, output.is_encoded
-        self._output, self._directory = output, directory
-        self._processes, self._is_writer = processes, rank == 0
-        self._header = struct.Struct(f"<{1 + len(self.granule)}q")  # bytes, and which chunk
-        self._lock = threading.Lock()
-        path = self._path(rank)
-        self._file: Any = None if self._is_writer else open(path, "xb")  # noqa: SIM115 (closed later)
-
-    def _path(self, rank: int) -> str:
-        return os.path.join(self._directory, f"chunks.{rank}")
+        self._output, self._is_writer = output, is_writer
+        self._directory = os.path.join(directory, "encoded")
+        self.handed: list[Shape] = []
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode a chunk, contiguous in C order, and write it to the output or for its writer."""
@@ -189,40 +175,46 @@ class Handover(ChunkedArray):
         if self._is_writer:
             self._output.put(cell, data)
         elif data is not None:
-            with self._lock, _naming(self._directory, ENCODED):
-                self._file.write(self._header.pack(memoryview(data).nbytes, *cell))
-                self._file.write(data)
+            self._hand_over(cell, data)
 
-    def end(self) -> None:
-        """Complete what this process hands over. Local."""
-        if self._file is not None:
-            with _naming(self._directory, ENCODED):
-                self._file.write(self._header.pack(END, *(0 for _ in self.granule)))
-                self._file.close()
+    def _hand_over(self, cell: Shape, data: Any) -> None:
+        with _naming(os.path.dirname(self._directory), ENCODED):
+            _write_checked(os.path.join(self._directory, ".".join(map(str, cell))), data)
+        self.handed.append(cell)
 
-    def gather(self) -> None:
-        """Write the chunks of the other processes to the output. By the first process."""
-        for rank in range(1, self._processes):
-            with open(self._path(rank), "rb") as file:
-                while True:
-                    nbytes, *cell = self._header.unpack(self._read(file, self._header.size))
-                    if nbytes == END:
-                        break
-                    self._output.put(tuple(cell), self._read(file, nbytes))
-            os.unlink(self._path(rank))
-
-    def _read(self, file: Any, nbytes: int) -> bytes:
-        data = file.read(max(nbytes, 0))
-        if len(data) != nbytes:
-            raise IoFailed(f"{file.name}, encoded chunks of this move, was damaged; move again")
-        return data
+    def gather(self, count: int) -> None:
+        """Write the `count` chunks of the other processes to the output. By the first process."""
+        found = sorted(os.listdir(self._directory)) if count else []
+        if len(found) != count:
+            raise _damaged(self._directory)
+        for name in found:
+            path = os.path.join(self._directory, name)
+            with open(path, "rb") as file:
+                data = memoryview(file.read())
+            if len(data) < 4 or crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
+                raise _damaged(path)
+            self._output.put(tuple(map(int, name.split("."))), data[:-4])
+            os.unlink(path)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the output."""
         if self._is_writer:
             self._output.close()
-        else:
-            self._file.close()
+
+
+def _write_checked(path: str, data: Any) -> None:
+    """Write a new file, whose directory is made unless it exists: data, and their checksum."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(os.path.dirname(path))
+    with open(path, "xb", buffering=0) as file:
+        data = memoryview(data)
+        for piece in (data, memoryview(crc32c(data).to_bytes(4, "little"))):
+            while piece:
+                piece = piece[file.write(piece) :]
+
+
+def _damaged(path: str) -> IoFailed:
+    return IoFailed(f"{path}, encoded chunks of this move, was damaged; move again")
 
 
 @contextlib.contextmanager

@@ -21,7 +21,6 @@ import numpy as np
 from datamover.errors import IoFailed
 from datamover.files import addresses, hdf5, hdf5_format, hdf5_types, zarr_group
 from datamover.files.chunk_boxes import chunk_shape
-from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.json_values import FILL_VALUE, numbers
 from datamover.files.zarr_array import zarr_python
@@ -168,12 +167,15 @@ class Part:
         (MoveOptions) -> a `Reader`.
     convert : callable, optional
         Converts elements to those of the joined array; raises ValueError if that is not exact.
+    begin : int
+        Where the part begins in its file; it ends with it.
     """
 
     path: str
     length: int
     open: Callable[[MoveOptions], Any]
     convert: Callable[[np.ndarray], np.ndarray] | None = None
+    begin: int = 0
 
 
 def with_length(shape: tuple[Any, ...], axis: int, length: int) -> tuple[Any, ...]:
@@ -214,7 +216,7 @@ class JoinedArray(Reader):
 
     def _boxes(self, reader: Any) -> Shape:
         """Return the boxes that are read as a whole: chunks, or files if chunks end within them."""
-        has_chunks = not isinstance(reader, FlatFile)
+        has_chunks = not reader.is_flat
         found = list(reader.granule if has_chunks else chunk_shape(self._first, MoveOptions()))
         lengths = Counter(part.length for part in self._parts)
         usual = lengths.most_common(1)[0][0]
@@ -237,7 +239,7 @@ class JoinedArray(Reader):
             here = [slice(None)] * out.ndim
             here[self._axis] = slice(at - begin, stop - begin)
             there = list(lo)
-            there[self._axis] = at - first
+            there[self._axis] = at - first + part.begin
             self._read_part(k, tuple(there), out[tuple(here)])
             at = stop
 
@@ -276,7 +278,7 @@ class JoinedArray(Reader):
         reader: Any = part.open(self._options)
         spec = reader.spec
         if (spec.shape, spec.dtype) != (
-            with_length(self._first.shape, self._axis, part.length),
+            with_length(self._first.shape, self._axis, part.begin + part.length),
             self._first.dtype,
         ):
             reader.close()

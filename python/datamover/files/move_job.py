@@ -22,14 +22,14 @@ import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoFailed, NoMemory, Unsupported
 from datamover.files import addresses, formats, intermediate, placing, space, strings, write_back
-from datamover.files.agreement import Alarm, threads_here, together
+from datamover.files.agreement import alarmed, threads_here, together
 from datamover.files.at_work import GivenUp, cores
-from datamover.files.chunk_boxes import limited
-from datamover.files.chunk_plan import ChunkPlan, too_little
-from datamover.files.chunk_sides import Checksums, Sink, Source, enough_bytes, file_axes
+from datamover.files.chunk_boxes import box_of
+from datamover.files.chunk_plan import ChunkPlan, Limits, too_little
+from datamover.files.chunk_sides import Checksums, Sink, Source, enough_bytes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
 from datamover.files.intermediate import Handover, Intermediate, needs_handover
-from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
+from datamover.files.move_plan import MOST_READS, MovePlan, Room, between, plan_move
 from datamover.files.pipeline import Pipeline
 from datamover.files.state_dimensions import checked_names
 from datamover.mpi import comm_address, gathered
@@ -99,6 +99,7 @@ class Job:
         self.threads = 1
         self.reader = cast(Reader, None)  # when it is prepared
         self._is_input_closed = False
+        self._origin: Shape | None = None  # of the region that is moved
         #: State of the input's file when it was opened first.
         self._stamp: tuple[int, ...] | None = None
         self.output = cast(Output, None)  # when it is prepared
@@ -127,19 +128,18 @@ class Job:
         if self.is_copied:
             self._copy()
             return
-        source: Any = self.reader
+        source = self._source()
         if self.move_plan is not None and self.move_plan.chunk is not None:
             source = self._fill_intermediate(tell, self.move_plan.passes, self.move_plan.chunk)
         if needs_handover(self.writer, self.nprocs):
             self._make_directory()
-            with together(self.comm):  # this process writes its chunks for the one that can
-                said = self.between.path, self.rank, self.nprocs
-                self.writer = Handover(self.writer, *said)
+            # This process writes its chunks for the one that can.
+            self.writer = Handover(self.writer, self.between.path, self.rank == 0)
         if not self.spec.shape:
             self._move_single_element()
         elif self.move_plan is not None:
             sink = Sink(self.writer, self.spec, self.sums)
-            self._run(self.move_plan.passes[-1], self._source(source), sink, tell)
+            self._run(self.move_plan.passes[-1], source, sink, tell)
             if isinstance(self.writer, Handover):
                 self._gather()
             self._remove_intermediate()
@@ -228,9 +228,10 @@ class Job:
         self.reader = input_format.open_reader(self.source, for_output)
         if self.reader.spec.dtype.hasobject:
             strings.refuse_options(self.source, self.format.name, options)
-        if options.region is not None:
-            self.reader = limited(self.reader, options.region)
         given = self.reader.spec
+        if options.region is not None:
+            self._origin, extents = box_of(options.region, given.shape)
+            given = dataclasses.replace(given, shape=extents)
         dims = len(given.shape)
         if dims > MAX_DIMS:
             raise Unsupported(f"{self.source} has {dims} dimensions; up to {MAX_DIMS} can be moved")
@@ -274,41 +275,31 @@ class Job:
         if not self.spec.shape or self.spec.nbytes == 0:
             return
         limit = self.options.max_bytes
-        ends = self._ends(Sink(self.output.shown, self.spec))
+        source, sink = self._source(), Sink(self.output.shown, self.spec)
+        limits = Limits(limit, self.threads, self.nprocs)
         room = self._room(free_bytes, output_bytes)
         try:
-            self.move_plan = plan_move(ends, limit, self.threads, self.nprocs, room)
+            self.move_plan = plan_move(source, sink, limits, room)
         except NoMemory:
-            enough = enough_bytes(ends.source, ends.sink, limit, self.threads, self.nprocs)
+            enough = enough_bytes(source, sink, limits)
             if not isinstance(limit, formats.DefaultLimit) or enough > limit.MOST:
                 raise too_little(limit, enough) from None
             self.options = dataclasses.replace(self.options, max_bytes=enough)
-            self.move_plan = plan_move(ends, enough, self.threads, self.nprocs, room)
-
-    def _ends(self, sink: Sink) -> Ends:
-        axes = file_axes(self.axes, self.spec.order)
-        plain = tuple(range(len(axes)))
-        back = np.argsort(axes)
-
-        def between(chunk: Shape) -> tuple[Sink, Source]:
-            middle = Intermediate(self.reader.spec, tuple(chunk[b] for b in back))
-            return Sink(middle, middle.spec), Source(middle, axes, self.spec.dtype)
-
-        return Ends(self._source(self.reader), Source(self.reader, plain), sink, between)
+            limits = dataclasses.replace(limits, max_bytes=enough)
+            self.move_plan = plan_move(source, sink, limits, room)
 
     def _room(self, free_bytes: int, output_bytes: int) -> Room:
         """Return the space for an intermediate, and for all outputs on the same disk."""
-        needed_bytes = (
-            self.spec.nbytes // self.spec.dtype.itemsize * self.reader.spec.dtype.itemsize
-        )
+        needed_bytes = self.spec.nbytes
         with contextlib.suppress(OSError):
             places = self.temporary, intermediate.directory_for(self.path, None)
             disks = {os.stat(place).st_dev for place in places}
             needed_bytes += output_bytes if len(disks) == 1 else 0
         return Room(self.temporary, needed_bytes, free_bytes)
 
-    def _source(self, reader: Any) -> Source:
-        return Source(reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
+    def _source(self) -> Source:
+        axes = self.axes if self.spec.order == "C" else self.axes[::-1]
+        return Source(self.reader, axes, self.spec.dtype, self._origin)
 
     def own_bytes(self) -> int:
         """Count what this process reads and writes. Local."""
@@ -320,20 +311,19 @@ class Job:
 
     def _fill_intermediate(
         self, tell: Progress, passes: Sequence[ChunkPlan], chunk: Shape
-    ) -> Intermediate:
+    ) -> Source:
         """Do this process's part of the first pass; return the intermediate. Collective."""
         first, second = passes
         self._make_directory()
-        back = np.argsort(file_axes(self.axes, self.spec.order))
-        granule, cut = (tuple(e[b] for b in back) for e in (chunk, second.box))
-        middle = Intermediate(self.reader.spec, granule, self.between.path, cut)
-        plain = Source(self.reader, tuple(range(len(granule))))
-        self._run(first, plain, Sink(middle, middle.spec), tell)
+        spec = ArraySpec(first.shape, self.spec.dtype)
+        middle = Intermediate(spec, chunk, self.between.path, second.box)
+        sink, source = between(middle)
+        self._run(first, self._source(), sink, tell)
         with together(self.comm):
             self.reader.check_unchanged()
             self.reader.close()
             self.reader = middle
-        return middle
+        return source
 
     def _make_directory(self) -> None:
         """Make the hidden directory for what is between input and output. Collective."""
@@ -354,26 +344,18 @@ class Job:
 
     def _gather(self) -> None:
         """Write the chunks of all processes to the output. Collective."""
-        with together(self.comm), self._timed("write"):
-            self.writer.end()
+        handed = gathered(comm_address(self.comm), [len(self.writer.handed)])
         with together(self.comm), self._timed("write"):
             if self.rank == 0:
-                self.writer.gather()
+                self.writer.gather(int(np.sum(handed)))
 
     def _run(self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress) -> None:
         """Do this process's steps of a pass. Collective."""
-        alarm = None if self.comm is None else Alarm(self.comm)
-        gives_up = None if alarm is None else alarm.rings
-        limit = self.options.max_bytes
-        pipeline = Pipeline(plan, source, sink, limit, tell, self.rank, gives_up)
-        with (
-            alarm or contextlib.nullcontext(),
-            together(self.comm, alarm),
-            contextlib.suppress(GivenUp),  # for the reason that another process reports
-        ):
-            pipeline.run()
-        busy = dataclasses.astuple(pipeline.busy)
-        for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
+        pipeline = Pipeline(plan, source, sink, self.options.max_bytes, tell, self.rank)
+        # Gives up for the reason that another process reports.
+        with alarmed(self.comm) as gives_up, contextlib.suppress(GivenUp):
+            pipeline.run(gives_up)
+        for phase, seconds in pipeline.busy.items():
             self.seconds[phase] += seconds / plan.threads
 
     def _move_single_element(self) -> None:

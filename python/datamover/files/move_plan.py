@@ -14,14 +14,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from datamover.errors import NoMemory
-from datamover.files.chunk_plan import ChunkPlan, thread_counts
-from datamover.files.chunk_sides import Sink, Source, cheapest, cost_per_thread
-from datamover.files.formats import Shape, num_boxes, option
+from datamover.files.chunk_plan import ChunkPlan, Limits
+from datamover.files.chunk_sides import Sink, Source, cheapest
+from datamover.files.formats import ArraySpec, Shape, num_boxes, option
+from datamover.files.intermediate import Intermediate
 from datamover.files.move_words import size
 
 #: Cost, in bytes, of creating and reading a file of the intermediate.
@@ -29,6 +31,8 @@ FILE_COST_BYTES = 1 << 18
 #: Limits of the search: chunk shapes considered, shapes of each kind planned with, and boxes tried
 #: as steps for each.
 MAX_SHAPES, MAX_PLANNED, MAX_STEPS = 20_000, 12, 216
+#: How passes that read least are planned.
+LEAST: dict[str, Any] = {"most_shapes": MAX_STEPS, "reads_least": True}
 #: Maximum additional bytes of a file on the disk.
 BLOCK_BYTES = 4096
 #: Number of times that one pass may read each chunk of the input.
@@ -39,9 +43,6 @@ CLEAR_GAIN = 2
 BEARABLE = 5
 #: A plan is good enough if no other can cost less than this part of its cost.
 ENOUGH = 0.95
-
-#: An intermediate as output of the first and input of the second pass.
-Between = tuple[Sink, Source]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,22 +66,15 @@ class MovePlan:
     chunk: Shape | None = None
     lack: str = ""
 
-    def traffic(self) -> list[tuple[int, int]]:
-        """Return the bytes that each pass reads, after decoding, and writes, before encoding."""
-        found = [(plan.read_bytes, plan.written_bytes) for plan in self.passes]
-        if self.chunk is not None:  # which is read as it was written, perhaps in another dtype
-            found[1] = found[0][1], found[1][1]
-        return found
-
     @property
     def read_bytes(self) -> int:
         """Bytes read by all passes."""
-        return sum(read for read, _ in self.traffic())
+        return sum(plan.read_bytes for plan in self.passes)
 
     @property
     def written_bytes(self) -> int:
         """Bytes written by all passes."""
-        return sum(written for _, written in self.traffic())
+        return sum(plan.written_bytes for plan in self.passes)
 
     @property
     def reads(self) -> int:
@@ -101,7 +95,8 @@ class MovePlan:
     @property
     def cost(self) -> float:
         """Cost of the thread with the most to do, in bytes read."""
-        return sum(map(cost_per_thread, self.passes)) + self._files() * FILE_COST_BYTES
+        cost = sum(plan.cost_per_thread for plan in self.passes)
+        return cost + self._files() * FILE_COST_BYTES
 
     def _files(self) -> float:
         """Return the number of files of the intermediate, for each process."""
@@ -119,28 +114,7 @@ class Room:
     free_bytes: int
 
 
-class Ends:
-    """Input and output of a move, and a possible intermediate.
-
-    Parameters
-    ----------
-    source : Source
-        The input, with the dimensions and dtype of the output's file.
-    plain : Source
-        The input unchanged.
-    sink : Sink
-    between : callable
-        Returns the intermediate with chunks of these extents, in the dimensions of the output's
-        file, as output of the first and input of the second pass.
-    """
-
-    def __init__(
-        self, source: Source, plain: Source, sink: Sink, between: Callable[[Shape], Between]
-    ):
-        self.source, self.plain, self.sink, self.between = source, plain, sink, between
-
-
-def plan_move(ends: Ends, max_bytes: int, threads: int, processes: int, room: Room) -> MovePlan:
+def plan_move(source: Source, sink: Sink, limits: Limits, room: Room) -> MovePlan:
     """Choose the passes: two if they read fewer bytes, or cost far less, and there is room.
 
     Raises
@@ -148,17 +122,17 @@ def plan_move(ends: Ends, max_bytes: int, threads: int, processes: int, room: Ro
     NoMemory
         No plan fits.
     """
-    plan = cheapest(ends.source, ends.sink, max_bytes, threads, processes)
+    plan = cheapest(source, sink, limits)
     one = MovePlan((plan,), "")
     if one.rereads > MOST_READS:
-        plan = _reading_least(ends.source, ends.sink, max_bytes, threads, processes)
+        plan = cheapest(source, sink, limits, **LEAST)
         one = MovePlan((plan,), "")
     if not plan.source.is_flat and one.rereads <= MOST_READS:
         times = "once" if one.rereads == 1 else "twice at most"
         return _because(one, f"no intermediate: one pass reads each chunk {times}")
-    if one.rereads <= MOST_READS and one.cost <= CLEAR_GAIN * FILE_COST_BYTES / processes:
+    if one.rereads <= MOST_READS and one.cost <= CLEAR_GAIN * FILE_COST_BYTES / limits.processes:
         return _because(one, "no intermediate: one pass costs less")  # than its first file
-    two = _two_passes(ends, max_bytes, threads, processes)
+    two = _two_passes(source, sink, limits)
     if two is None:
         return _because(one, "no intermediate: none fits the memory limit")
     reads_less = two.read_bytes < one.read_bytes
@@ -181,24 +155,19 @@ def _because(plan: MovePlan, reason: str) -> MovePlan:
     return dataclasses.replace(plan, reason=reason)
 
 
-def _two_passes(ends: Ends, max_bytes: int, threads: int, processes: int) -> MovePlan | None:
+def _two_passes(source: Source, sink: Sink, limits: Limits) -> MovePlan | None:
     """Return the intermediate with the least cost of two passes; None if there is none."""
     best: MovePlan | None = None
-    for count in thread_counts(threads):
-        least = 4 * math.prod(ends.sink.shape) * ends.plain.itemsize / count / processes
-        for chunk, files in _chunks(ends, max_bytes, count):
-            if (
-                best
-                and best.rereads == 1
-                and least + files / processes * FILE_COST_BYTES >= ENOUGH * best.cost
-            ):
+    for count in limits.counts():
+        least = 4 * math.prod(sink.shape) * source.itemsize / count / limits.processes
+        for chunk, files in _chunks(source, sink, limits.max_bytes, count):
+            file_cost = files / limits.processes * FILE_COST_BYTES
+            if best and best.rereads == 1 and least + file_cost >= ENOUGH * best.cost:
                 continue
-            to, back = ends.between(chunk)
+            to, back = between(Intermediate(ArraySpec(sink.shape, source.dtype), chunk))
             with contextlib.suppress(NoMemory):
-                first = _reading_least(ends.plain, to, max_bytes, threads, processes)
-                second = cheapest(
-                    back, ends.sink, max_bytes, threads, processes, most_shapes=MAX_STEPS
-                )
+                first = cheapest(source, to, limits, **LEAST)
+                second = cheapest(back, sink, limits, most_shapes=MAX_STEPS)
                 found = MovePlan((first, second), "", chunk)
                 best = min((best or found, found), key=lambda plan: (plan.rereads > 1, plan.cost))
         if best:
@@ -206,26 +175,25 @@ def _two_passes(ends: Ends, max_bytes: int, threads: int, processes: int) -> Mov
     return best
 
 
-def _reading_least(
-    source: Source, to: Sink, max_bytes: int, threads: int, processes: int
-) -> ChunkPlan:
-    """Return the plan that reads least, with fewer threads if necessary."""
-    plans = (
-        cheapest(source, to, max_bytes, n, processes, most_shapes=MAX_STEPS)
-        for n in thread_counts(threads)
-    )
-    return min(plans, key=lambda plan: plan.reads)
+def between(middle: Intermediate) -> tuple[Sink, Source]:
+    """Return an intermediate as output of the first and input of the second pass.
+
+    Its dimensions are those of the output's file.
+    """
+    return Sink(middle, middle.spec), Source(middle, tuple(range(len(middle.granule))))
 
 
-def _chunks(ends: Ends, max_bytes: int, threads: int) -> Iterator[tuple[Shape, int]]:
+def _chunks(
+    source: Source, sink: Sink, max_bytes: int, threads: int
+) -> Iterator[tuple[Shape, int]]:
     """Yield possible extents of chunks of the intermediate: (extents, number of chunks).
 
     For each, the threads have memory to cover a chunk of the input in the first pass. The first
     ones end at the ends of the input's chunks, so that the first pass reads these once; among them,
     the first ones are those that output chunks can cover in the second pass.
     """
-    plain, sink, shape = ends.plain, ends.sink, ends.sink.shape
-    read = (1,) * len(shape) if plain.is_flat else ends.source.chunk_within(max_bytes)
+    shape, itemsize = sink.shape, source.itemsize
+    read = (1,) * len(shape) if source.is_flat else source.chunk_within(max_bytes)
     written = (1,) * len(shape) if sink.is_flat else sink.chunk
     most = max(3, int(MAX_SHAPES ** (1 / len(shape))))
     extents = [_extents(*along, most) for along in zip(shape, read, written, strict=True)]
@@ -240,12 +208,12 @@ def _chunks(ends: Ends, max_bytes: int, threads: int) -> Iterator[tuple[Shape, i
         is_aligned = is_aligned & ((c % r == 0) | (r % c == 0) | (np.maximum(c, r) >= n))
     scratch = [
         0 if file.is_flat else file.side(chunk).chunk_scratch_bytes
-        for file, chunk in ((plain, plain.chunk_within(max_bytes)), (sink, written))
+        for file, chunk in ((source, read), (sink, written))
     ]
-    room = max_bytes - threads * np.maximum(scratch[1], elems * plain.itemsize)
-    fits = covering_input * plain.itemsize <= max_bytes - threads * scratch[0]
-    fits &= math.prod(written) * ends.source.itemsize <= room
-    is_covered = covered * ends.source.itemsize <= room
+    room = max_bytes - threads * np.maximum(scratch[1], elems * itemsize)
+    fits = covering_input * itemsize <= max_bytes - threads * scratch[0]
+    fits &= math.prod(written) * itemsize <= room
+    is_covered = covered * itemsize <= room
     for some in (is_aligned & is_covered, is_aligned & ~is_covered, ~is_aligned & is_covered):
         at = np.flatnonzero(fits & some)
         at = at[np.argsort(count.ravel()[at], kind="stable")][:MAX_PLANNED]

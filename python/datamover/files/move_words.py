@@ -97,8 +97,8 @@ def intention_words(found: Intention) -> str:
         return "nothing to plan: no element, or one"
     lines = []
     outputs = ["the intermediate"] * (len(plan.passes) - 1) + [counted(found.files, "file")]
-    for number, (one, traffic) in enumerate(zip(plan.passes, plan.traffic(), strict=True), 1):
-        read, written = map(size, traffic)
+    for number, one in enumerate(plan.passes, 1):
+        read, written = size(one.read_bytes), size(one.written_bytes)
         lines.append(f"pass {number}: reads {read}, writes {written}")
         lines.append(_pass_words(one, outputs[number - 1], found.nprocs))
     return "\n".join(filter(None, [*lines, plan.reason, plan.lack]))

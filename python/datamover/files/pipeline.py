@@ -9,7 +9,6 @@ it, if there is memory for the groups that it opens. No thread waits for the slo
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import itertools
 import math
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from datamover import _plan
-from datamover.files.at_work import Crew
+from datamover.files.at_work import Crew, Task
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Scratch, Sink, Source
 from datamover.files.formats import Shape
@@ -28,15 +27,6 @@ from datamover.files.formats import Shape
 WRITE_BYTES = 1 << 18
 
 Box = tuple[Shape, Shape]
-
-
-@dataclasses.dataclass
-class Busy:
-    """Seconds of work, summed over all threads."""
-
-    read: float = 0.0
-    copy: float = 0.0
-    write: float = 0.0
 
 
 class _Group:
@@ -50,9 +40,6 @@ class _Group:
         dims = memory.ndim // 2
         pairs = [axis for d in range(dims) for axis in (d, dims + d)]
         self.by_dimension = memory.transpose(pairs)
-
-
-Task = Callable[[], None]
 
 
 class Pipeline(Crew):
@@ -69,13 +56,6 @@ class Pipeline(Crew):
         Called with the bytes of each piece read or written.
     rank : int
         Number of this process among those that share the plan's steps.
-    gives_up : callable, optional
-        Called repeatedly, by the thread that calls `run`; returns whether to give up.
-
-    Raises
-    ------
-    GivenUp
-        By `run`, if `gives_up` returned True.
     """
 
     def __init__(
@@ -86,12 +66,12 @@ class Pipeline(Crew):
         max_bytes: int,
         tell: Callable[[int], None],
         rank: int = 0,
-        gives_up: Callable[[], bool] | None = None,
     ):
-        super().__init__(gives_up)
+        super().__init__(self._take)
         self._rank = rank
         self._plan, self._source, self._sink, self._tell = plan, source, sink, tell
-        self.busy = Busy()
+        #: Seconds of work, summed over all threads.
+        self.busy = {"read": 0.0, "redistribute": 0.0, "write": 0.0}
         fitting = (max_bytes - plan.scratch_bytes) // plan.group_bytes
         self._most_groups = max(plan.open_groups, min(fitting, plan.open_groups + plan.threads))
         self._scratch = Scratch()
@@ -105,9 +85,12 @@ class Pipeline(Crew):
         self._writing = 0
         self._most_writing = plan.writers or plan.threads
 
-    def run(self) -> None:
-        """Execute the plan; the first error of any thread is raised when all have stopped."""
-        self.run_by(min(self._plan.threads, max(self._plan.reads, self._plan.chunks)))
+    def run(self, gives_up: Callable[[], bool] | None = None) -> None:
+        """Execute the plan; the first error of any thread is raised when all have stopped.
+
+        See `Crew.run_by` for `gives_up`.
+        """
+        self.run_by(min(self._plan.threads, max(self._plan.reads, self._plan.chunks)), gives_up)
 
     def _take(self) -> Task | None:
         """Wait for the next task; return None when everything is done, or given up."""
@@ -189,8 +172,8 @@ class Pipeline(Crew):
             _copy_box(array, first, group, self._plan.output.chunk, part)
         end = time.perf_counter()
         with self._changed:
-            self.busy.read += middle - begin
-            self.busy.copy += end - middle
+            self.busy["read"] += middle - begin
+            self.busy["redistribute"] += end - middle
             for group, _ in parts:
                 group.reads_left -= 1
                 if group.reads_left == 0:
@@ -227,7 +210,7 @@ class Pipeline(Crew):
             )
         end = time.perf_counter()
         with self._changed:
-            self.busy.write += end - begin
+            self.busy["write"] += end - begin
             self._writing -= 1
             group.writes_left -= 1
             if group.writes_left == 0:

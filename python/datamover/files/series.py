@@ -23,7 +23,7 @@ from datamover.files import names, placing, series_lock, zarr_group
 from datamover.files.agreement import Unfinished, together
 from datamover.files.growing_array import StepWriter, Variable, create
 from datamover.files.staged_moves import StagedMoves, Work
-from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
+from datamover.files.state_items import agree_on, agree_on_dtypes, check_items, state_of
 from datamover.files.write_back import sync_path
 from datamover.mpi import collectively, comm_address
 
@@ -113,7 +113,7 @@ def series(
     """
     address = comm_address(comm)
 
-    def prepare() -> tuple[dict[str, Item], dict[str, Any]]:
+    def prepare() -> tuple[list[Variable], dict[str, Any]]:
         state = state_of(arrays)
         if state.arrays or state.values or not state.items:
             odd = next(iter([*state.arrays, *state.values]), None)
@@ -146,14 +146,19 @@ def series(
         }  # fmt: skip
         if "://" in passed["path="]:
             raise Unsupported(f"{passed['path=']}: a series is written to a directory only")
-        return state.items, passed
+        named, cut = dimensions or {}, chunks or {}
+        variables = [
+            Variable(name, item, along, named.get(name), cut.get(name))
+            for name, item in state.items.items()
+        ]
+        return variables, passed
 
-    items, passed = collectively(address, prepare)
+    variables, passed = collectively(address, prepare)
     agree_on(address, passed)
-    agree_on_dtypes(address, items)
-    found = Series(comm, address, passed["path="], along, items)
+    agree_on_dtypes(address, {variable.name: variable.item for variable in variables})
+    found = Series(comm, passed["path="], along, variables)
     try:
-        found._open(dimensions or {}, chunks or {}, resume, rechunk, overwrite)
+        found._open(resume, rechunk, overwrite)
     except BaseException:
         found._drop()
         raise
@@ -173,28 +178,17 @@ class Series(Unfinished):
 
     _lock: int | None = None
 
-    def __init__(self, comm: MPI.Comm, address: int, path: str, along: str, items: dict[str, Item]):
+    def __init__(self, comm: MPI.Comm, path: str, along: str, variables: list[Variable]):
         self.path, self.steps = path, 0
-        self._comm, self._address, self._along, self._items = comm, address, along, items
-        self._variables: list[Variable] = []
+        self._comm, self._address, self._along = comm, comm_address(comm), along
+        self._variables = variables
+        self._items = {variable.name: variable.item for variable in variables}
         self._moves: list[StagedMoves] = []  # of the chunks that are not within blocks
         self._coordinates: dict[str, str] | None = None  # dtypes by name; None: no step yet
         self.closed = False
 
-    def _open(
-        self,
-        dimensions: Mapping[str, Any],
-        chunks: Mapping[str, Any],
-        resume: bool,
-        rechunk: bool,
-        overwrite: bool,
-    ) -> None:
+    def _open(self, resume: bool, rechunk: bool, overwrite: bool) -> None:
         """Create or check the group, and bind the mover that fills the chunks. Collective."""
-        with together(self._comm):
-            self._variables = [
-                Variable(name, item, self._along, dimensions.get(name), chunks.get(name))
-                for name, item in self._items.items()
-            ]
         with together(self._comm):
             if self._comm.rank == 0:
                 self._lock = series_lock.take(self.path)
@@ -210,13 +204,10 @@ class Series(Unfinished):
             along = (self._along,)  # of arrays that have a number for each step
             named = {n: a for n, a in group.arrays() if a.metadata.dimension_names == along}
             self._coordinates = {n: str(a.dtype) for n, a in named.items()} if self.steps else None
-        self._work = Work(self._comm, self._address, to_file=True)
-        self._work.items, self._work.ranks = self._items, tuple(range(self._comm.size))
-        self._work.max_bytes = MOST_BYTES
+        self._work = Work(self._comm, self._items, tuple(range(self._comm.size)), MOST_BYTES, True)
         held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
-        self._work.open = lambda name: held()._next_step(name)  # type: ignore[method-assign]
-        self._work.agree_on_files()
-        for group in self._work.plan({n: item.spec().dtype for n, item in self._items.items()}):
+        dtypes = {n: item.spec().dtype for n, item in self._items.items()}
+        for group in self._work.plan(lambda name: held()._next_step(name), dtypes):
             self._moves.append(self._work.staged(group, keeps=True))
             self._moves[-1].bind()
         self._begin(self._comm, self.path, f"the series {self.path} was not closed")

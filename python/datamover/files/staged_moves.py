@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,14 +26,15 @@ from datamover.arguments import memory_limit
 from datamover.arrays import Array, UserArrays
 from datamover.errors import InvalidState, WrongType
 from datamover.files.agreement import threads_here, together
-from datamover.files.array_steps import StepPlan, steps_of
-from datamover.files.at_work import boxes, do_all, threads_within
+from datamover.files.array_steps import StagedMove, steps_of
+from datamover.files.at_work import PIECE_BYTES, do_all, threads_within
 from datamover.files.chunk_plan import runs
+from datamover.files.chunk_sides import contiguous
 from datamover.files.formats import Shape
 from datamover.files.state_items import Item
 from datamover.layouts import Layout
 from datamover.movers import Mover
-from datamover.mpi import gathered
+from datamover.mpi import comm_address, gathered
 from datamover.plans import redistribute
 
 if TYPE_CHECKING:
@@ -114,25 +115,36 @@ class Files:
             do_all(tasks, lambda task: work(*task), threads)
 
 
-@dataclasses.dataclass(frozen=True)
-class StagedMove:
-    """A plan between an array in memory and one in a file.
+def boxes(
+    lo: Shape, array: np.ndarray, granule: Shape, order: str
+) -> Iterator[tuple[Shape, np.ndarray]]:
+    """Cut a part of an array into boxes for threads: (index of the first element, view).
 
-    Attributes
+    Parameters
     ----------
-    name : str
-        Of the array in the file.
-    array : Array, UserArrays or what else a mover takes
-    plan : StepPlan
-    dtype, order
-        Of staging memory.
+    lo : tuple of int
+        Index of the part's first element.
+    array : ndarray
+    granule : tuple of int
+        Extents of the file's chunks, at which the part is cut; 1 for a flat file, which is cut into
+        pieces of about PIECE_BYTES.
+    order : str
+        "C" or "F": order of the file.
     """
-
-    name: str
-    array: Any
-    plan: StepPlan
-    dtype: np.dtype
-    order: str
+    if array.size == 0:
+        return
+    origin = lo
+    if math.prod(granule) == 1:
+        axes = tuple(range(array.ndim))[:: 1 if order == "C" else -1]
+        granule = contiguous(array.shape, axes, array.itemsize, PIECE_BYTES)
+        origin = (0,) * array.ndim
+    cuts = [
+        [0, *range(g - a % g, n, g)] for a, n, g in zip(origin, array.shape, granule, strict=True)
+    ]
+    for at in itertools.product(*cuts):
+        cells = zip(origin, at, granule, strict=True)
+        piece = array[tuple(slice(i, (a + i) // g * g + g - a) for a, i, g in cells)]
+        yield tuple(a + i for a, i in zip(lo, at, strict=True)), piece
 
 
 class StagedMoves:
@@ -162,7 +174,7 @@ class StagedMoves:
         **options: Any,
     ):
         self._comm, self._moves, self._to_file = comm, list(moves), to_file
-        self.num_steps = max((len(move.plan.steps) for move in moves), default=0)
+        self.num_steps = max((len(move.steps) for move in moves), default=0)
         self._is_kept = keeps and self.num_steps <= KEPT_STEPS
         if options.get("max_bytes") is None:
             at_once = max(self.num_steps, 1) if self._is_kept else 1
@@ -172,8 +184,8 @@ class StagedMoves:
         self._staging: list[Array] = []
         try:
             for move in moves:
-                layout = move.plan.staging
-                self._staging.append(Array(layout, move.dtype, order=move.order, comm=comm))
+                staging = Array(move.staging, move.dtype, order=move.order, comm=comm)
+                self._staging.append(staging)
         except BaseException:
             self.close()
             raise
@@ -184,9 +196,9 @@ class StagedMoves:
             if not self._is_kept:
                 self.free_movers()
             moves = [
-                (move.plan.steps[k].plan, *self._ends(move.array, staging))
+                (move.steps[k].plan, *self._ends(move.array, staging))
                 for move, staging in zip(self._moves, self._staging, strict=True)
-                if k < len(move.plan.steps)
+                if k < len(move.steps)
             ]
             self._bound[k] = Mover(moves, comm=self._comm, **self._options)
         return self._bound[k]
@@ -213,7 +225,7 @@ class StagedMoves:
     def parts(self, k: int) -> Iterator[Part]:
         """Iterate over the parts of staging memory that this process reads or writes in step k."""
         for move, staging in zip(self._moves, self._staging, strict=True):
-            for step in move.plan.steps[k : k + 1]:
+            for step in move.steps[k : k + 1]:
                 for block, part in staging.grids():
                     first = cast(Any, staging.layout).region(block).lo
                     lo = tuple(a + b for a, b in zip(step.lo, first, strict=True))
@@ -360,32 +372,27 @@ def _run_bytes(spec: Any, region: Region) -> int:
 
 
 class Work:
-    """Limits, threads and open files of a save, a load or a series on one process."""
+    """The transfer between arrays in memory and in files, of a save, a load or a series.
 
-    def __init__(self, comm: MPI.Comm, address: int, to_file: bool):
-        self.comm, self.address = comm, address
-        self.is_first = comm.rank == 0
-        self.ranks: tuple[int, ...] = ()
-        self.max_bytes = MAX_BYTES
-        self.items: dict[str, Item] = {}
-        self._to_file = to_file
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    items : dict of Item
+    ranks : tuple of int
+        The processes that read or write.
+    max_bytes : int
+    to_file : bool
+    """
+
+    def __init__(
+        self, comm: MPI.Comm, items: dict[str, Item], ranks: Shape, max_bytes: int, to_file: bool
+    ):
+        self._comm, self._address = comm, comm_address(comm)
+        self._items, self._ranks, self.max_bytes, self._to_file = items, ranks, max_bytes, to_file
         self._direct: dict[str, Item] = {}
 
-    def open(self, name: str) -> Any:
-        """Open an array of the file."""
-        raise NotImplementedError
-
-    def agree_on_files(self) -> None:
-        """Choose the number of threads. Collective."""
-        held: Any = weakref.ref(self)  # a cycle would keep all arrays until it is collected
-        self.files = Files(
-            lambda name: contextlib.closing(held().open(name)),
-            threads_here(self.address),
-            self.max_bytes // 4,
-        )
-
     def plan(
-        self, dtypes: Mapping[str, np.dtype], step_bytes: int | None = None
+        self, open: Callable[[str], Any], dtypes: Mapping[str, np.dtype], step_bytes: int = 0
     ) -> list[list[StagedMove]]:
         """Find the arrays that need no mover; group the other moves into those made at once.
 
@@ -393,36 +400,41 @@ class Work:
         default STEP_BYTES; otherwise all arrays go through staging memory. Collective, the same
         everywhere.
         """
-        goes_direct, step_bytes = step_bytes is None, step_bytes or STEP_BYTES
+        self.files = Files(
+            lambda name: contextlib.closing(open(name)),
+            threads_here(self._address),
+            self.max_bytes // 4,
+        )
+        goes_direct, step_bytes = not step_bytes, step_bytes or STEP_BYTES
         most_bytes = self.max_bytes // 2
         moves: list[StagedMove] = []
         mine: list[int] = []
-        with together(self.comm):
-            for name, item in self.items.items():
-                whole, rank = item.layout.domain, self.comm.rank
+        with together(self._comm):
+            for name, item in self._items.items():
+                whole, rank = item.layout.domain, self._comm.rank
                 if whole.empty:
                     continue
-                with contextlib.closing(self.open(name)) as file:
+                with contextlib.closing(open(name)) as file:
                     chunk_bytes = math.prod(file.granule) * file.spec.dtype.itemsize
                     limit = min(most_bytes, max(step_bytes, chunk_bytes))
                     plan = redistribute(item.layout, item.layout, None, whole, whole)
-                    steps = steps_of(plan, repr(name), file, self._to_file, self.ranks, limit)
-                    moves.append(StagedMove(name, item.array, steps, dtypes[name], file.spec.order))
+                    move = StagedMove(name, repr(name), item.array, dtypes[name], file.spec.order)
+                    moves.append(steps_of(plan, move, file, self._to_file, self._ranks, limit))
                     share = direct_share(file, item, rank, self._to_file)
                     mine.append(share if goes_direct else -1)
-        shares = gathered(self.address, mine)
+        shares = gathered(self._address, mine)
         groups: list[list[StagedMove]] = []
         room = 0
         for k, move in enumerate(moves):
-            item = self.items[move.name]
+            item = self._items[move.name]
             all_of = [int(found[k]) for found in shares]
-            if is_shared_evenly(all_of, self.ranks, item.layout.domain.size):
+            if is_shared_evenly(all_of, self._ranks, item.layout.domain.size):
                 self._direct[move.name] = item
                 continue
-            if move.plan.most_bytes > room or len(groups[-1]) == MOST_AT_ONCE:
+            if move.most_bytes > room or len(groups[-1]) == MOST_AT_ONCE:
                 groups.append([])
                 room = min(most_bytes, step_bytes)
-            room -= move.plan.most_bytes
+            room -= move.most_bytes
             groups[-1].append(move)
         return groups
 
@@ -435,19 +447,19 @@ class Work:
 
     def transfer_direct(self) -> None:
         """Read or write the arrays that need no mover. Collective."""
-        with together(self.comm):
-            self.files.transfer(direct_parts(self._direct, self.comm.rank), self._to_file)
+        with together(self._comm):
+            self.files.transfer(direct_parts(self._direct, self._comm.rank), self._to_file)
 
     def execute(self, moves: StagedMoves) -> None:
         """Read or write the arrays of a group. Collective."""
         for k in range(moves.num_steps):
             if self._to_file:
                 moves.mover(k)()
-            with together(self.comm):
+            with together(self._comm):
                 self.files.transfer(moves.parts(k), self._to_file)
             if not self._to_file:
                 moves.mover(k)()
 
     def staged(self, moves: list[StagedMove], keeps: bool = False) -> StagedMoves:
         """Make staging memory for moves. Collective."""
-        return StagedMoves(self.comm, moves, self._to_file, self.max_bytes // 4, keeps)
+        return StagedMoves(self._comm, moves, self._to_file, self.max_bytes // 4, keeps)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.arguments import flag, integers
+from datamover.arrays import Array
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names
@@ -23,18 +24,21 @@ from datamover.files.agreement import together
 from datamover.files.staged_moves import MAX_BYTES, Work, limit_of
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
+    WHERE_PARTS_DIFFER,
     Item,
-    Rows,
+    State,
     agree_on,
+    agree_on_dtypes,
     check_items,
     communicator,
+    gathered_rows,
     refuse_shared_memory,
     shares,
     state_of,
     targets_of,
 )
 from datamover.files.state_save import Save, Saving
-from datamover.files.state_stores import Origin, StoreOptions, whole
+from datamover.files.state_stores import Origin, StoreOptions, Target, whole
 from datamover.files.stripes import file_ranks, writers_of
 from datamover.layouts import Layout
 from datamover.mpi import collectively
@@ -43,97 +47,44 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Load(Work):
-    """One load on one process."""
-
-    def __init__(
-        self, comm: MPI.Comm, address: int, origin: Origin, targets: dict[str, Item | None]
-    ):
-        super().__init__(comm, address, to_file=False)
-        self.origin, self.targets = origin, targets
-        self.items = {name: item for name, item in targets.items() if item is not None}
-        self.dtypes: dict[str, np.dtype] = {}
-        self.values: dict[str, Any] = {}
-
-    def open(self, name: str) -> Any:
-        """Open an array for reading."""
-        return self.origin.open(name)
-
-    def look(self) -> None:
-        """Read the file's contents, and check that they fit the targets. Local."""
-        if self.origin.names == (None,) and len(self.targets) > 1:
-            raise InvalidArgument(
-                f"{self.origin.path} holds one array; {len(self.targets)} are to be loaded: "
-                f"{', '.join(self.targets)}"
-            )
-        check_items(self.items, self.comm)
-        for name in self.targets:
-            self.origin.described(name)
-        for name, item in self.items.items():
-            self._check(name, item)
-        refuse_shared_memory(self.items, self.comm.rank)
-        self.values = self.origin.values()
-
-    def _check(self, name: str, item: Item) -> None:
-        spec, _ = self.origin.described(name)
+def _dtypes_in(origin: Origin, targets: dict[str, Item | None]) -> dict[str, np.dtype]:
+    """Check that the contents of a file fit the targets; return the dtypes to load. Local."""
+    found = {}
+    specs = {name: origin.described(name)[0] for name in targets}
+    for name, item in targets.items():
+        spec = specs[name]
+        if item is None:
+            continue
         if item.shape != spec.shape:
             raise Mismatch(
-                f"{name!r} has the shape {spec.shape} in {self.origin.path}; the layout has "
-                f"{item.shape}"
+                f"{name!r} has the shape {spec.shape} in {origin.path}; the layout has {item.shape}"
             )
-        self.dtypes[name] = native_dtype(spec.dtype)
-        given = item.dtype
-        if given is not None and given != self.dtypes[name]:
-            _check_conversion(name, self.dtypes[name], given)
+        found[name] = native_dtype(spec.dtype)
+        if item.dtype is not None and item.dtype != found[name]:
+            _check_conversion(name, found[name], item.dtype)
+    return found
 
-    def agree(self) -> None:
-        """Check that all processes have the same file and targets. Collective."""
-        said: dict[str, Any] = {
-            "path=": self.origin.path,
-            "readers=": self.ranks,
-            "max_bytes=": self.max_bytes,
-            "values": sorted((name, repr(value)) for name, value in self.values.items()),
-            "names": [*self.targets],
-        }
-        for name, item in self.targets.items():
-            wanted = item and (item.shape, item.origin, item.array is None)
-            spec, granule = self.origin.described(name)
-            of_file = spec.shape, str(spec.dtype), spec.order, granule
-            said[f"targets for {name!r}"] = (wanted, *of_file)
-        agree_on(self.address, said)
-        self.agree_on_files()
 
-    def run(self) -> dict[str, Any]:
-        """Load all arrays. Collective."""
-        from datamover.arrays import Array
+def _described(origin: Origin, targets: dict[str, Item | None]) -> dict[str, Any]:
+    """Return what all processes must have in common, for `agree_on`. Local."""
+    found = {}
+    for name, item in targets.items():
+        wanted = item and (item.shape, item.origin, item.array is None)
+        spec, granule = origin.described(name)
+        of_file = spec.shape, str(spec.dtype), spec.order, granule
+        found[f"targets for {name!r}"] = (wanted, *of_file)
+    return found
 
-        made: dict[str, Array] = {}
-        try:
-            for name, item in self.items.items():
-                if item.array is None:
-                    item.array = Array(item.layout, self.dtypes[name], comm=self.comm)
-                    made[name] = item.array
-            wholes = self._load_wholes()
-            self.transfer(self.plan(self.dtypes))
-            with together(self.comm):
-                self.origin.check_still_there()
-        except BaseException:
-            for array in made.values():
-                array.close()
-            raise
-        given = {name: item.array for name, item in self.items.items() if name not in made}
-        return {**given, **made, **wholes}
 
-    def _load_wholes(self) -> dict[str, np.ndarray]:
-        """Read arrays that every process requests as a whole."""
-        found = {}
-        with together(self.comm):
-            for name, item in self.targets.items():
-                if item is None:
-                    with contextlib.closing(self.open(name)) as file:
-                        array = whole(file)
-                        found[name] = array.astype(native_dtype(array.dtype), copy=False)
-        return found
+def _whole_arrays(origin: Origin, targets: dict[str, Item | None]) -> dict[str, np.ndarray]:
+    """Read arrays that every process requests as a whole. Local."""
+    found = {}
+    for name, item in targets.items():
+        if item is None:
+            with contextlib.closing(origin.open(name)) as file:
+                array = whole(file)
+                found[name] = array.astype(native_dtype(array.dtype), copy=False)
+    return found
 
 
 def native_dtype(dtype: np.dtype) -> np.dtype:
@@ -264,27 +215,44 @@ def save(
     comm = communicator(comm, arrays)
     address = address_of(comm, agreeing, arrays)
 
-    rows = Rows(address, arrays)
+    layouts_of_rows = gathered_rows(address, arrays)
 
-    def prepare() -> Save:
-        state = state_of(arrays, comm.size, rows.layouts())
-        found = Save(comm, address, names.place_of(path), state)
+    def prepare() -> tuple[State, StoreOptions, dict[str, Any]]:
+        state = state_of(arrays, comm.size, layouts_of_rows())
+        output = names.place_of(path)
         check_items(state.items, comm)
-        found.overwrite, found.waits = flag(overwrite, "overwrite"), flag(wait, "wait")
-        count = writers_of(found.output, writers, comm.size)
-        found.ranks = file_ranks(count, "writers", comm.size)
-        found.max_bytes = limit_of(max_bytes)
+        passed: dict[str, Any] = {
+            "path=": output,
+            "overwrite=": flag(overwrite, "overwrite"),
+            "wait=": flag(wait, "wait"),
+            "writers=": file_ranks(writers_of(output, writers, comm.size), "writers", comm.size),
+            "max_bytes=": limit_of(max_bytes),
+        }
         if chunks is not None and not isinstance(chunks, Mapping):
             raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
         if compressor is not None and not isinstance(compressor, str):
             raise WrongType(f"compressor is {compressor!r}, it must be a string")
         boxes = {str(n): integers(box, f"chunks of {n!r}") for n, box in (chunks or {}).items()}
-        found.options = StoreOptions(boxes, compressor, zarr_format, names_said(dimensions))
-        return found
+        options = StoreOptions(boxes, compressor, zarr_format, names_said(dimensions))
+        passed |= {
+            "chunks=": sorted(boxes.items()),
+            "compressor=": compressor,
+            "zarr_format=": zarr_format,
+            "dimensions=": sorted(options.dimensions.items()),
+        }
+        return state, options, passed | state.described()
 
-    job = collectively(address, prepare)
-    job.agree()
-    return job.run()
+    state, options, passed = collectively(address, prepare)
+    try:
+        agree_on(address, passed)
+    except Mismatch as error:
+        hint = WHERE_PARTS_DIFFER if " values for " in str(error) else ""
+        raise Mismatch(f"{error}{hint}") from None
+    agree_on_dtypes(address, state.items)
+    output = passed["path="]
+    target = collectively(address, lambda: Target(output, state, options))
+    work = Work(comm, state.items, passed["writers="], passed["max_bytes="], to_file=True)
+    return Save(comm, output, work, passed["overwrite="]).run(target, passed["wait="])
 
 
 @refused_by(agreeing)
@@ -356,20 +324,50 @@ def load(
     comm = communicator(comm, targets)
     address = address_of(comm, agreeing, targets)
 
-    def prepare() -> Load:
+    def prepare() -> tuple[Any, ...]:
         origin = Origin(names.place_of(path))
 
         def rows_of(name: str) -> Layout:
             return shares(name, origin.described(name)[0].shape, comm.size)
 
-        found = Load(comm, address, origin, targets_of(targets, rows_of))
-        found.ranks = file_ranks(readers, "readers", comm.size)
-        found.max_bytes = limit_of(max_bytes)
-        found.look()
-        return found
+        found = targets_of(targets, rows_of)
+        items = {name: item for name, item in found.items() if item is not None}
+        ranks, limit = file_ranks(readers, "readers", comm.size), limit_of(max_bytes)
+        if origin.names == (None,) and len(found) > 1:
+            raise InvalidArgument(
+                f"{origin.path} holds one array; {len(found)} are to be loaded: {', '.join(found)}"
+            )
+        check_items(items, comm)
+        dtypes = _dtypes_in(origin, found)
+        refuse_shared_memory(items, comm.rank)
+        values = origin.values()
+        passed = {
+            "path=": origin.path,
+            "readers=": ranks,
+            "max_bytes=": limit,
+            "values": sorted((name, repr(value)) for name, value in values.items()),
+            "names": [*found],
+        }
+        work = Work(comm, items, ranks, limit, to_file=False)
+        return origin, found, items, dtypes, values, passed | _described(origin, found), work
 
-    job = collectively(address, prepare)
-    job.agree()
-    arrays = job.run()
+    origin, found, items, dtypes, values, passed, work = collectively(address, prepare)
+    agree_on(address, passed)
+    made: list[Array] = []
+    try:
+        for name, item in items.items():
+            if item.array is None:
+                item.array = Array(item.layout, dtypes[name], comm=comm)
+                made.append(item.array)
+        with together(comm):
+            wholes = _whole_arrays(origin, found)
+        work.transfer(work.plan(origin.open, dtypes))
+        with together(comm):
+            origin.check_still_there()
+    except BaseException:
+        for array in made:
+            array.close()
+        raise
+    arrays = {name: item.array for name, item in items.items()}
     given = {name: target[0] for name, target in targets.items() if isinstance(target, tuple)}
-    return {**job.values, **arrays, **given}
+    return {**values, **arrays, **wholes, **given}

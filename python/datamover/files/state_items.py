@@ -40,39 +40,36 @@ def is_rows(layout: Any) -> bool:
     return isinstance(layout, str) and layout == ROWS
 
 
-class Rows:
-    """The shapes and numbers of rows of the arrays to save. Creating it is collective.
+def gathered_rows(address: int, arrays: Any) -> Callable[[], dict[str, Layout]]:
+    """Exchange the shapes and numbers of rows of the arrays to save. Collective.
+
+    Returns
+    -------
+    callable
+        Returns the layouts, by name. Local; processes may raise different errors: those of a layout
+        of this shape, or Mismatch if they pass different numbers of such arrays.
 
     Raises
     ------
     WrongType
         One is not an array with rows.
     """
+    shapes = collectively(address, lambda: _shapes(arrays))
+    counts = gathered(address, [shape[0] for shape in shapes.values()])
 
-    def __init__(self, address: int, arrays: Any):
-        self._shapes = collectively(address, lambda: _shapes(arrays))
-        self._counts = gathered(address, [shape[0] for shape in self._shapes.values()])
-
-    def layouts(self) -> dict[str, Layout]:
-        """Return the layouts, by name. Local; processes may raise different errors.
-
-        Raises
-        ------
-        Mismatch
-            Processes pass different numbers of such arrays.
-        Error
-            As for a layout of this shape.
-        """
-        said = [len(found) for found in self._counts]
+    def layouts() -> dict[str, Layout]:
+        said = [len(found) for found in counts]
         if len(set(said)) > 1:
             raise Mismatch(
                 f"the processes pass {said} arrays of rows, by rank; pass the same on all"
             )
-        by_name = np.array(self._counts, np.int64).T
+        by_name = np.array(counts, np.int64).T
         return {
             name: _layout(shape, by_name[k].tolist())
-            for k, (name, shape) in enumerate(self._shapes.items())
+            for k, (name, shape) in enumerate(shapes.items())
         }
+
+    return layouts
 
 
 def shares(name: str, shape: Shape, nprocs: int) -> Layout:
@@ -170,6 +167,17 @@ class State:
         """Describe all arrays in the file by their names; dtypes must be known by now."""
         found = {name: item.spec() for name, item in self.items.items()}
         return found | {name: ArraySpec(a.shape, a.dtype) for name, a in self.arrays.items()}
+
+    def described(self) -> dict[str, Any]:
+        """Return what all processes must have in common, for `agree_on`."""
+        found: dict[str, Any] = {"names": [*self.items, *self.arrays, *self.values]}
+        for name, item in self.items.items():
+            found[f"values for {name!r}"] = ("array", item.shape, item.origin)
+        for name, array in self.arrays.items():
+            found[f"values for {name!r}"] = (str(array.dtype), array.shape, bytes_digest(array))
+        for name, value in self.values.items():
+            found[f"values for {name!r}"] = value
+        return found
 
 
 def state_of(given: Any, nprocs: int = 1, of_rows: Mapping[str, Layout] = NO_LAYOUTS) -> State:

@@ -5,95 +5,50 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover.collective_calls import ending, refused_by
-from datamover.errors import InvalidState, Mismatch, NoMemory
+from datamover.errors import InvalidState, NoMemory
 from datamover.files import (
     address_place,
     placing,
     write_back,
 )
 from datamover.files.agreement import Unfinished, together
-from datamover.files.at_work import Task
-from datamover.files.staged_moves import StagedMove, StagedMoves, Work
-from datamover.files.state_items import (
-    WHERE_PARTS_DIFFER,
-    State,
-    agree_on,
-    agree_on_dtypes,
-    bytes_digest,
-)
-from datamover.files.state_stores import StoreOptions, Target
-from datamover.mpi import collectively
+from datamover.files.array_steps import StagedMove
+from datamover.files.at_work import Background
+from datamover.files.staged_moves import StagedMoves, Work
+from datamover.files.state_stores import Target
+from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Save(Work):
+class Save:
     """One save on one process."""
 
-    overwrite: bool
-    waits: bool
-    options: StoreOptions
-
-    def __init__(self, comm: MPI.Comm, address: int, output: str, state: State):
-        super().__init__(comm, address, to_file=True)
-        self.output, self.state, self.items = output, state, state.items
-        self.target: Any = None
-        self._place: Any = None
+    def __init__(self, comm: MPI.Comm, output: str, work: Work, overwrite: bool):
+        self.comm, self.output, self._work = comm, output, work
+        token = placing.token(comm_address(comm))
+        self._place: Any = address_place.place_of(None, output, token, overwrite, overwrite)
         self._captured: list[StagedMoves] = []
         self._one_of_both = [None]  # thread and program: the first that lets go takes it
 
-    def agree(self) -> None:
-        """Check that all processes pass the same; determine what is written. Collective."""
-        state = self.state
-        said: dict[str, Any] = {
-            "path=": self.output,
-            "overwrite=": self.overwrite,
-            "wait=": self.waits,
-            "writers=": self.ranks,
-            "max_bytes=": self.max_bytes,
-            "chunks=": sorted(self.options.chunks.items()),
-            "compressor=": self.options.compressor,
-            "zarr_format=": self.options.zarr_format,
-            "dimensions=": sorted(self.options.dimensions.items()),
-            "names": [*state.items, *state.arrays, *state.values],
-        }
-        for name, item in state.items.items():
-            said[f"values for {name!r}"] = ("array", item.shape, item.origin)
-        for name, array in state.arrays.items():
-            said[f"values for {name!r}"] = (str(array.dtype), array.shape, bytes_digest(array))
-        for name, value in state.values.items():
-            said[f"values for {name!r}"] = value
-        try:
-            agree_on(self.address, said)
-        except Mismatch as error:
-            hint = WHERE_PARTS_DIFFER if " values for " in str(error) else ""
-            raise Mismatch(f"{error}{hint}") from None
-        agree_on_dtypes(self.address, state.items)
-        self.target = collectively(self.address, lambda: Target(self.output, state, self.options))
-        self.agree_on_files()
-
-    def open(self, name: str) -> Any:
-        """Open an array for writing."""
-        return self.target.open(self._place.path, name)
-
-    def run(self) -> Saving | None:
+    def run(self, target: Target, waits: bool) -> Saving | None:
         """Create the output, or capture the arrays and continue in a thread. Collective."""
-        replaces = (self.overwrite, self.overwrite)
-        token = placing.token(self.address)
-        self._place = address_place.place_of(None, self.output, token, *replaces)
+        work = self._work
         try:
-            placing.begin(self.comm, self._place, self.target.is_directory, self.target.create)
-            dtypes = {name: spec.dtype for name, spec in self.target.specs.items()}
-            groups = self.plan(dtypes, None if self.waits else self.max_bytes)
-            if not self.waits:
+            placing.begin(self.comm, self._place, target.is_directory, target.create)
+            dtypes = {name: spec.dtype for name, spec in target.specs.items()}
+            open_array = functools.partial(target.open, self._place.path)
+            groups = work.plan(open_array, dtypes, 0 if waits else work.max_bytes)
+            if not waits:
                 self._capture(groups)
                 return Saving(self)
-            self.transfer(groups)
+            work.transfer(groups)
             with together(self.comm):
                 self._place.sync()
             self.finish()
@@ -105,19 +60,17 @@ class Save(Work):
 
     def _capture(self, groups: list[list[StagedMove]]) -> None:
         """Copy all arrays to the processes that write them. Collective."""
-        held = sum(
-            move.plan.most_bytes * len(move.plan.steps) for group in groups for move in group
-        )
+        held = sum(move.most_bytes * len(move.steps) for group in groups for move in group)
         with together(self.comm):
-            if held > self.max_bytes // 2:
+            if held > self._work.max_bytes // 2:
                 raise NoMemory(
                     "with wait=False, everything is captured at once: max_bytes must be at least "
-                    f"{2 * held:,}; it is {self.max_bytes:,}"
+                    f"{2 * held:,}; it is {self._work.max_bytes:,}"
                 )
         try:
             for group in groups:
                 for moves in _by_steps(group):  # each step has staging memory of its own
-                    self._captured.append(self.staged(moves))
+                    self._captured.append(self._work.staged(moves))
                     self._captured[-1].mover(0)()
                     self._captured[-1].free_movers()
         except BaseException:
@@ -132,7 +85,7 @@ class Save(Work):
         """
         try:
             for moves in self._captured:
-                self.files.transfer(moves.parts(0), to_file=True)
+                self._work.files.transfer(moves.parts(0), to_file=True)
             self._place.sync()
         finally:
             self.let_go()
@@ -153,7 +106,7 @@ class Save(Work):
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
         with together(self.comm):
-            if self.is_first:
+            if self.comm.rank == 0:
                 self._place.finish()
 
     def close(self) -> None:
@@ -166,11 +119,11 @@ class Save(Work):
 
 def _by_steps(group: list[StagedMove]) -> Iterator[list[StagedMove]]:
     """Iterate over the steps of moves, each step as moves of one step."""
-    for k in range(max(len(move.plan.steps) for move in group)):
+    for k in range(max(len(move.steps) for move in group)):
         yield [
-            dataclasses.replace(move, plan=dataclasses.replace(move.plan, steps=[step]))
+            dataclasses.replace(move, steps=[step])
             for move in group
-            for step in move.plan.steps[k : k + 1]
+            for step in move.steps[k : k + 1]
         ]
 
 
@@ -207,7 +160,7 @@ class Saving(Unfinished):
         self._begin(job.comm, job.output, words, "; there is no new output")
         self._job = job
         self.closed = False
-        self._task = Task(job.write_captured)
+        self._task = Background(job.write_captured)
 
     @property
     def done(self) -> bool:
