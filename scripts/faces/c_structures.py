@@ -30,7 +30,7 @@ def options(structure, table, header):
 
 
 def description(structure, of, header):
-    """Return the function that describes an object of C++ by a structure of C; long texts are cut."""
+    """Return the function that describes an object of C++ by a structure of C; cuts long texts."""
     lines = [f"{structure} made{{}};"]
     for member in header.structures[structure]:
         name = member.name

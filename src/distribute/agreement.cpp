@@ -126,11 +126,10 @@ std::shared_ptr<NodeChannel> with_room(std::shared_ptr<NodeChannel> channel) {
 
 }  // namespace
 
-class StartedMove::Steps final : public Operation {
+class StartedMove::Steps final : public SlotOperation {
 public:
     Steps(State& state, NodeSlot& slot, StartArguments arguments)
-        : s_(state),
-          slot_(slot),
+        : SlotOperation(state, slot),
           brought_(std::move(arguments)),
           call_(Call("start of a move", {"partition", true}, state.number).with(brought_.columns)),
           notices_(state, slot, {brought_.local_error.told.has_value(), false, call_.signature()}) {
@@ -142,17 +141,28 @@ public:
     }
     void begin() override {}
 
-    Progress progress() override {
-        Progress made = Progress::none;
+    /// Hears whether all take part, then pushes the carrier of some columns on, and begins the next
+    /// after it.
+    bool advance() override {
         if (!heard_) {
-            if (!notices_.is_complete()) return made;
+            if (!notices_.is_complete()) return false;
             heard_ = notices_.result();
-            made = Progress::some;
+            note_progress();
         }
-        if (refused()) return Progress::complete;
-        while (carry_on(made)) {
+        if (heard_->failed || heard_->differ) return true;
+        while (now_ || next_ < brought_.columns.size()) {
+            if (!now_) {
+                const ColumnTransfer all{brought_.columns, brought_.results};
+                now_ = make_transfer(s_, slot_, all.next(next_, offered_columns));
+                now_->begin();
+                note_progress();
+            }
+            const Progress made = now_->progress();
+            if (made != Progress::none) note_progress();
+            if (made != Progress::complete) return false;
+            now_.reset();
         }
-        return now_ ? made : Progress::complete;
+        return true;
     }
 
     /// Once complete: throws what kept any process from taking part. Collective where it throws.
@@ -167,41 +177,11 @@ public:
             if (r != s_.rank()) others.push_back(r);
         return others;
     }
-    bool sends_messages() const override { return s_.nprocs() > 1; }
-    bool needs_polls() const override { return s_.channel->messages_needed(); }
     void keep_memory() noexcept override {
         if (now_) now_->keep_memory();
     }
 
 private:
-    bool refused() const { return heard_->failed || heard_->differ; }
-
-    /// Pushes the carrier of some columns on, and begins the next after it; true while there is one
-    /// that may go on now.
-    bool carry_on(Progress& made) {
-        if (!now_) {
-            if (next_ == brought_.columns.size()) return false;
-            begin_next();
-            made = Progress::some;
-        }
-        const Progress now = now_->progress();
-        if (now != Progress::complete) {
-            if (now == Progress::some) made = now;
-            return false;
-        }
-        now_.reset();
-        made = Progress::some;
-        return true;
-    }
-
-    void begin_next() {
-        const ColumnTransfer all{brought_.columns, brought_.results};
-        now_ = make_transfer(s_, slot_, all.next(next_, offered_columns));
-        now_->begin();
-    }
-
-    State& s_;
-    NodeSlot& slot_;
     StartArguments brought_;
     Call call_;
     NoticeExchange notices_;

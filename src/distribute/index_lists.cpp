@@ -99,20 +99,18 @@ void for_each_own(const Layout& layout, const Point& shape, std::int64_t rank, V
     }
 }
 
-/// Index ranges of equal size, one for each process.
-class Directory {
-public:
-    Directory(const Point& shape, int processes) {
-        const std::int64_t n = Region::from_shape(shape).empty() ? 0 : shape.product();
-        range_ = std::max<std::int64_t>(1, n / processes + (n % processes != 0));
-    }
-    std::int64_t home(std::int64_t index) const { return index / range_; }
-    std::int64_t first(int rank) const { return rank * range_; }
-    std::int64_t range() const { return range_; }
+/// The size of the range of indices that each process has in the directory.
+std::int64_t range_of(const Point& shape, int processes) {
+    const std::int64_t n = Region::from_shape(shape).empty() ? 0 : shape.product();
+    return std::max<std::int64_t>(1, n / processes + (n % processes != 0));
+}
 
-private:
-    std::int64_t range_ = 1;
-};
+std::int64_t index_of(std::int64_t index) {
+    return index;
+}
+std::int64_t index_of(const Held& held) {
+    return held.index;
+}
 
 /// What a process was told of its range of the directory, found by index in O(1): chains of those
 /// with one place in a table, which is the index's own where enough of the range is held.
@@ -153,7 +151,10 @@ private:
 class Maker {
 public:
     Maker(MPI_Comm comm, mpi::ProcessGroupPtr group, const Point& shape)
-        : comm_(comm), group_(std::move(group)), shape_(shape), directory_(shape, group_->size()) {}
+        : comm_(comm),
+          group_(std::move(group)),
+          shape_(shape),
+          range_(range_of(shape, group_->size())) {}
 
     void read(std::span<const std::span<const std::int64_t>> mine,
               std::span<const Layout> partners) {
@@ -268,23 +269,19 @@ private:
         std::inplace_merge(asked_.begin(), middle, asked_.end());
     }
 
-    std::vector<std::int64_t> homes(const std::vector<Held>& held) const {
+    /// The processes that have what elements are about in the directory.
+    template <class Element>
+    std::vector<std::int64_t> homes(const std::vector<Element>& elems) const {
         std::vector<std::int64_t> targets;
-        targets.reserve(held.size());
-        for (const Held& h : held) targets.push_back(directory_.home(h.index));
-        return targets;
-    }
-    std::vector<std::int64_t> homes(const std::vector<std::int64_t>& indices) const {
-        std::vector<std::int64_t> targets;
-        targets.reserve(indices.size());
-        for (const std::int64_t index : indices) targets.push_back(directory_.home(index));
+        targets.reserve(elems.size());
+        for (const Element& elem : elems) targets.push_back(index_of(elem) / range_);
         return targets;
     }
 
     /// This process's part of the directory: to each who asks, all that hold the index.
     void answer(const Arrived<Held>& held, const Arrived<std::int64_t>& asked,
                 std::vector<Held>& answers, std::vector<std::int64_t>& askers) const {
-        const Told told(held.elems, directory_.first(group_->rank()), directory_.range());
+        const Told told(held.elems, group_->rank() * range_, range_);
         answers.reserve(asked.elems.size());
         askers.reserve(asked.elems.size());
         for (std::size_t q = 0; q < asked.elems.size(); ++q)
@@ -297,7 +294,7 @@ private:
     MPI_Comm comm_;
     mpi::ProcessGroupPtr group_;
     Point shape_;
-    Directory directory_;
+    std::int64_t range_;  ///< of indices in the directory, for each process
     std::vector<Held> held_, answers_;
     std::vector<std::int64_t> asked_;  ///< ascending: own indices of all lists and partners
     std::vector<std::int64_t> words_;

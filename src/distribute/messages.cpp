@@ -66,34 +66,30 @@ std::size_t Messages::next(std::shared_ptr<const void> memory, bool is_send) {
     return number;
 }
 
+template <class Call>
+std::size_t Messages::begin(Call* call, const char* name, std::span<const Part> parts, int rank,
+                            std::shared_ptr<const void> memory, bool is_send) {
+    const PartsType all(parts);
+    const std::size_t number = next(std::move(memory), is_send);
+    mpi::check(call(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
+                    &under_way_[number].request),
+               name);
+    return number;
+}
+
 std::size_t Messages::send(std::span<const Part> parts, int rank,
                            std::shared_ptr<const void> memory) {
-    const PartsType all(parts);
-    const std::size_t number = next(std::move(memory), true);
-    mpi::check(MPI_Isend(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
-                         &under_way_[number].request),
-               "MPI_Isend");
-    return number;
+    return begin(MPI_Isend, "MPI_Isend", parts, rank, std::move(memory), true);
 }
 
 std::size_t Messages::send_synchronously(const Part& part, int rank,
                                          std::shared_ptr<const void> memory) {
-    const PartsType all({&part, 1});
-    const std::size_t number = next(std::move(memory), true);
-    mpi::check(MPI_Issend(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
-                          &under_way_[number].request),
-               "MPI_Issend");
-    return number;
+    return begin(MPI_Issend, "MPI_Issend", {&part, 1}, rank, std::move(memory), true);
 }
 
 std::size_t Messages::receive(std::span<const Part> parts, int rank,
                               std::shared_ptr<const void> memory) {
-    const PartsType all(parts);
-    const std::size_t number = next(std::move(memory), false);
-    mpi::check(MPI_Irecv(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
-                         &under_way_[number].request),
-               "MPI_Irecv");
-    return number;
+    return begin(MPI_Irecv, "MPI_Irecv", parts, rank, std::move(memory), false);
 }
 
 std::int64_t Messages::probe(int rank) const {

@@ -58,6 +58,9 @@ private:
         std::shared_ptr<const void> memory;
         bool active = false, is_send = false;
     };
+    template <class Call>
+    std::size_t begin(Call* call, const char* name, std::span<const Part> parts, int rank,
+                      std::shared_ptr<const void> memory, bool is_send);
     /// The number of one more.
     std::size_t next(std::shared_ptr<const void> memory, bool is_send);
 

@@ -33,12 +33,6 @@ void check_idle(const State& s) {
                     "a move of this migration is in flight; wait for it first");
 }
 
-std::vector<std::int64_t> sizes_of(std::span<const ElementColumn> columns) {
-    std::vector<std::int64_t> sizes;
-    for (const ElementColumn& c : columns) sizes.push_back(c.elem_bytes);
-    return sizes;
-}
-
 void check_room(const State& s, std::int64_t needed_elems, std::int64_t has_bytes,
                 std::int64_t elem_bytes) {
     const std::int64_t has_elems = has_bytes / elem_bytes;
@@ -126,11 +120,11 @@ void check_method(const State& s, const std::string& name, std::span<const Eleme
 
 /// What a move is carried by; the same on all processes, since columns are. Collective for "auto".
 std::string resolved(const State& s, distribute::NodeSlot& slot, const std::string& name,
-                     std::span<const std::int64_t> sizes, bool in_place) {
+                     std::span<const ElementColumn> columns, bool in_place) {
     if (name != "auto") return name;
     // Only ours moves several columns together, or keeps to each process's own limit.
-    if (s.limit_bytes > 0 || sizes.size() != 1) return "partition";
-    return distribute::method_times(s, slot).fastest(sizes.front(), in_place);
+    if (s.limit_bytes > 0 || columns.size() != 1) return "partition";
+    return distribute::method_times(s, slot).fastest(columns.front().elem_bytes, in_place);
 }
 
 void begin_move(State& s, const std::string& method) {
@@ -142,7 +136,7 @@ void begin_move(State& s, const std::string& method) {
 /// Moves columns that are known to fit. Collective.
 void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
                std::span<const ElementColumn> columns, std::span<const ElementBuffer> results) {
-    const std::string method = resolved(s, slot, how.method, sizes_of(columns), false);
+    const std::string method = resolved(s, slot, how.method, columns, false);
     begin_move(s, method);
     // Without being asked for, no method takes an order of its own.
     const bool stable = how.stable || method != how.method;
@@ -329,7 +323,7 @@ void Migration::move_in_place(const ElementColumn& buffer, std::int64_t capacity
     const distribute::Call call =
         distribute::Call("move in place", how, s.number).with(std::span(&buffer, 1));
     const bool limited = distribute::agree(s, claim.slot(), mine, call, beyond_limit);
-    std::string method = resolved(s, claim.slot(), how.method, {&bytes, 1}, true);
+    std::string method = resolved(s, claim.slot(), how.method, {&buffer, 1}, true);
     bool stable = how.stable;
     if (method == "partition" && limited) method = "alltoallv";
     // Without being asked for, other methods keep the order among those that stay as ours does.
@@ -458,7 +452,8 @@ std::string Migration::chosen_method(std::int64_t elem_bytes, bool in_place) con
     });
     const distribute::SlotClaim claim(s.channel);
     distribute::agree(s, claim.slot(), mine, explaining(s));
-    return resolved(s, claim.slot(), s.options.carry.method, {&elem_bytes, 1}, in_place);
+    const ElementColumn column{nullptr, elem_bytes};
+    return resolved(s, claim.slot(), s.options.carry.method, {&column, 1}, in_place);
 }
 
 }  // namespace datamover

@@ -316,7 +316,7 @@ private:
     std::optional<Binding> attempt(bool shares) {
         BindContext context = this->context();
         shares = shares && !survey_.lacks_signals.holds();
-        auto node = exchange_offers();
+        auto node = exchange_offers(context);
         context.node = &node;
         const FactFinder facts(context, {shares, !survey_.has_limit.holds(),
                                          survey_.sent_bytes.value, survey_.received_bytes.value,
@@ -348,15 +348,11 @@ private:
         return kind.everyone && transport::names_transport(transports_, kind.name);
     }
 
-    transport::NodeMemory exchange_offers() {
+    transport::NodeMemory exchange_offers(const BindContext& context) const {
         std::vector<std::vector<std::int64_t>> offers(1);
-        if (group_->node_ranks().size() > 1) {
-            std::vector<transport::OwnArrays> arrays;
-            for (const Motion& m : moves_.motions)
-                arrays.push_back({&m.array.source, &m.array.destination});
-            offers = group_->gather_on_node(
-                transport::offer_to_node(arrays, signals_.get(), group_->peers_readable()));
-        }
+        if (group_->node_ranks().size() > 1)
+            offers = group_->gather_on_node(transport::offer_to_node(
+                context.motions, signals_.get(), group_->peers_readable()));
         return {*group_, std::move(offers), moves_.motions.size()};
     }
 

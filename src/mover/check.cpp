@@ -60,53 +60,44 @@ std::vector<std::string> texts_of(const MoverOptions& options) {
             "known transports " + known_transports()};
 }
 
-/// What all processes must pass alike, one digest each, with its description where it is asked for:
-/// the options, the numbers of arrays and phases, then of each motion the factor, the number of
-/// terms, the layouts and the terms.
-class MovePassed {
-public:
-    MovePassed(const Moves& moves, const MoverOptions& options)
-        : moves_(moves), options_(texts_of(options)) {
-        for (const std::string& option : options_)
-            digests_.push_back(geometry::text_digest(option));
-        digests_.push_back(std::ssize(moves.motions));
-        digests_.push_back(moves.phases);
-        for (const Motion& motion : moves.motions) {
-            const auto of_plan = plan::plan_digests(plan_of(motion));
-            digests_.push_back(geometry::text_digest(datamover::text_of(motion.alpha)));
-            digests_.push_back(std::ssize(of_plan));
-            digests_.insert(digests_.end(), of_plan.begin(), of_plan.end());
-        }
-    }
-    const std::vector<std::int64_t>& digests() const { return digests_; }
-
-    mpi::PassedValue operator()(std::size_t i) const {
-        if (i < options_.size()) return {"options", options_[i]};
-        i -= options_.size();
-        if (i == 0) return {"numbers of arrays", std::to_string(moves_.motions.size())};
-        if (i == 1) return {"numbers of phases", std::to_string(moves_.phases)};
-        i -= 2;
-        std::size_t m = 0;
-        while (i >= values_of(m)) i -= values_of(m++);
-        const MotionPlan& plan = plan_of(moves_.motions[m]);
-        if (i-- == 0) return {"factors", "alpha=" + datamover::text_of(moves_.motions[m].alpha)};
-        if (i == 0) return {"numbers of terms", std::to_string(plan.size())};
-        if (i == 1) return {"source layouts", plan.source().describe()};
-        if (i == 2) return {"destination layouts", plan.destination().describe()};
-        const auto term = static_cast<std::int64_t>(i) - 3;
-        return {concat("plans in term ", term), datamover::text_of(plan[term])};
-    }
-
-private:
-    const MotionPlan& plan_of(const Motion& motion) const { return moves_.plans[motion.plan].plan; }
-    std::size_t values_of(std::size_t motion) const {
-        return static_cast<std::size_t>(plan_of(moves_.motions[motion]).size()) + 4;
-    }
-
-    const Moves& moves_;
-    std::vector<std::string> options_;
-    std::vector<std::int64_t> digests_;
+/// Something that all processes must pass alike: its digest, and its description where that is
+/// asked for.
+struct Passed {
+    std::int64_t digest;
+    std::function<mpi::PassedValue()> described;
 };
+
+/// The options, the numbers of arrays and phases, then of each motion the factor, the number of
+/// terms, the layouts and the terms.
+std::vector<Passed> all_passed(const Moves& moves, const MoverOptions& options) {
+    std::vector<Passed> all;
+    const auto add = [&](const char* what, std::int64_t digest, std::function<std::string()> text) {
+        all.push_back({digest, [what, text] { return mpi::PassedValue{what, text()}; }});
+    };
+    const auto add_text = [&](const char* what, const std::string& text) {
+        add(what, geometry::text_digest(text), [text] { return text; });
+    };
+    const auto add_number = [&](const char* what, std::int64_t number) {
+        add(what, number, [number] { return std::to_string(number); });
+    };
+    for (const std::string& option : texts_of(options)) add_text("options", option);
+    add_number("numbers of arrays", std::ssize(moves.motions));
+    add_number("numbers of phases", moves.phases);
+    for (const Motion& motion : moves.motions) {
+        const MotionPlan& plan = moves.plans[motion.plan].plan;
+        const std::vector<std::int64_t>& digests = plan::plan_digests(plan);
+        add_text("factors", "alpha=" + text_of(motion.alpha));
+        add_number("numbers of terms", plan.size());
+        add("source layouts", digests[0], [&plan] { return plan.source().describe(); });
+        add("destination layouts", digests[1], [&plan] { return plan.destination().describe(); });
+        for (std::int64_t term = 0; term < plan.size(); ++term)
+            all.push_back({digests[static_cast<std::size_t>(term) + 2], [&plan, term] {
+                               return mpi::PassedValue{concat("plans in term ", term),
+                                                       text_of(plan[term])};
+                           }});
+    }
+    return all;
+}
 
 std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
     const auto found =
@@ -180,8 +171,10 @@ std::int64_t digest_of(const Moves& moves) {
 
 void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
                       const MoverOptions& options) {
-    const MovePassed passed(moves, options);
-    mpi::require_same(group, passed.digests(), std::cref(passed));
+    const std::vector<Passed> passed = all_passed(moves, options);
+    std::vector<std::int64_t> digests;
+    for (const Passed& one : passed) digests.push_back(one.digest);
+    mpi::require_same(group, digests, [&](std::size_t i) { return passed[i].described(); });
     throw Error(ErrorCode::mismatch, "processes passed different plans or options");
 }
 

@@ -255,8 +255,6 @@ ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const F
 
 namespace {
 
-using transport::SlotRing;
-
 /// Below this, slots are too small to hide what a hand-over costs: fewer are better.
 constexpr std::int64_t least_slot_bytes = 4096;
 

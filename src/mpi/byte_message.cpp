@@ -89,22 +89,16 @@ ByteMessage::ByteMessage(std::int64_t bytes) {
         return;
     }
     constexpr std::int64_t chunk = std::int64_t{1} << 30;
-    MPI_Datatype chunk_type = MPI_DATATYPE_NULL;
-    check(MPI_Type_contiguous(static_cast<int>(chunk), MPI_BYTE, &chunk_type),
-          "MPI_Type_contiguous");
-    int lengths[2] = {to_int(bytes / chunk, "message"), static_cast<int>(bytes % chunk)};
-    MPI_Aint offsets[2] = {0, static_cast<MPI_Aint>(bytes / chunk * chunk)};
-    MPI_Datatype types[2] = {chunk_type, MPI_BYTE};
-    const int code = MPI_Type_create_struct(2, lengths, offsets, types, &type_);
-    MPI_Type_free(&chunk_type);
-    check(code, "MPI_Type_create_struct");
-    check(MPI_Type_commit(&type_), "MPI_Type_commit");
-    owned_ = true;
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    check(MPI_Type_contiguous(static_cast<int>(chunk), MPI_BYTE, &made), "MPI_Type_contiguous");
+    const Datatype whole(made);
+    const int lengths[2] = {to_int(bytes / chunk, "message"), static_cast<int>(bytes % chunk)};
+    const MPI_Aint offsets[2] = {0, static_cast<MPI_Aint>(bytes / chunk * chunk)};
+    const MPI_Datatype types[2] = {whole.get(), MPI_BYTE};
+    check(MPI_Type_create_struct(2, lengths, offsets, types, &made), "MPI_Type_create_struct");
+    long_ = Datatype(made);
+    long_.commit();
     count_ = 1;
-}
-
-ByteMessage::~ByteMessage() {
-    if (owned_ && is_running()) MPI_Type_free(&type_);
 }
 
 PersistentRequests::~PersistentRequests() {

@@ -52,17 +52,13 @@ std::int64_t displacement_of(const void* memory);
 class ByteMessage {
 public:
     explicit ByteMessage(std::int64_t bytes);
-    ~ByteMessage();
-    ByteMessage(const ByteMessage&) = delete;
-    ByteMessage& operator=(const ByteMessage&) = delete;
 
     int count() const { return count_; }
-    MPI_Datatype type() const { return type_; }
+    MPI_Datatype type() const { return long_.get() == MPI_DATATYPE_NULL ? MPI_BYTE : long_.get(); }
 
 private:
     int count_ = 0;
-    MPI_Datatype type_ = MPI_BYTE;
-    bool owned_ = false;
+    Datatype long_;
 };
 
 /// What lengths of messages are fastest between processes of one machine (measured with MPICH 5 and

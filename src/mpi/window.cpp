@@ -46,17 +46,6 @@ std::uintptr_t page_after(const std::byte* end) {
     return (reinterpret_cast<std::uintptr_t>(end) + page_bytes - 1) / page_bytes;
 }
 
-MPI_Aint address_of(const void* memory) {
-    MPI_Aint address = 0;
-    check(MPI_Get_address(memory, &address), "MPI_Get_address");
-    return address;
-}
-
-/// Whether MPI attaches no more, or not this memory.
-bool is_lack_of_room(int code) {
-    return is_of_class(code, MPI_ERR_RMA_ATTACH);
-}
-
 /// Above 0; no other window will have the largest that its processes draw.
 std::int64_t drawn_number() {
     std::random_device device;
@@ -261,7 +250,7 @@ void Window::open() {
 }
 
 void Window::exchange_marks(const ProcessGroup& group) {
-    std::vector<std::vector<std::int64_t>> all = group.gather({address_of(marks_->data)});
+    std::vector<std::vector<std::int64_t>> all = group.gather({displacement_of(marks_->data)});
     for (const auto& words : all) marks_of_.push_back(static_cast<MPI_Aint>(words[0]));
 }
 
@@ -349,7 +338,7 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
         region = regions_.emplace(begin, Region{end, 0, std::move(memory)}).first;
         const int code = MPI_Win_attach(window_, const_cast<std::byte*>(begin), end - begin);
         if (code != MPI_SUCCESS) regions_.erase(region);
-        if (is_lack_of_room(code)) return nullptr;
+        if (is_of_class(code, MPI_ERR_RMA_ATTACH)) return nullptr;  // no more, or not this memory
         if (code != MPI_SUCCESS) spoil();  // nobody knows what is attached now
         check(code, "MPI_Win_attach");
     }

@@ -164,12 +164,12 @@ PeerArray read_array(OfferReader& words) {
 
 }  // namespace
 
-std::vector<std::int64_t> offer_to_node(std::span<const OwnArrays> arrays,
+std::vector<std::int64_t> offer_to_node(std::span<const BoundMotion> motions,
                                         const memory::Allocation* signals, bool describe_private) {
     Words words{getpid()};
     put_offer(words, signals);
-    for (const OwnArrays& own : arrays)
-        for (const Side side : both_sides) put_array(words, *own[side], describe_private);
+    for (const BoundMotion& motion : motions)
+        for (const Side side : both_sides) put_array(words, *motion.array[side], describe_private);
     return words;
 }
 

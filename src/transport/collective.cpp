@@ -62,17 +62,13 @@ private:
     struct Numbers {
         std::int64_t own = 0, theirs = 0;
     };
-    struct Message {
-        bool is_there = false, is_under_way = false;
-        std::size_t request = 0;
-    };
-    bool has_ended(Message& message);
-
     mpi::ProcessGroupPtr group_;
     int before_;                        ///< the process before this one
     std::shared_ptr<Numbers> numbers_;  ///< what MPI may still look at
-    mpi::PersistentRequests requests_;
-    Message sent_, received_;
+    mpi::PersistentRequests requests_;  ///< a receive first, if the process before is far
+    mpi::ActiveRequests active_;
+    bool receives_ = false;
+    std::size_t left_ = 0;  ///< of this turn
 };
 
 /// One direction of one pair.
@@ -180,16 +176,13 @@ OrderCheck::OrderCheck(mpi::ProcessGroupPtr group, int number)
       before_((group_->rank() + group_->size() - 1) % group_->size()),
       numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
     const int after = (group_->rank() + 1) % group_->size();
-    const auto is_far = [&](int rank) { return group_->node_position(rank) < 0; };
-    if (is_far(before_)) {
-        received_ = {true, false, requests_.size()};
+    receives_ = group_->node_position(before_) < 0;
+    if (receives_)
         requests_.add_receive(&numbers_->theirs, sizeof numbers_->theirs, before_, tag,
                               group_->ticket_comm());
-    }
-    if (is_far(after)) {
-        sent_ = {true, false, requests_.size()};
+    if (group_->node_position(after) < 0)
         requests_.add_send(&numbers_->own, sizeof numbers_->own, after, tag, group_->ticket_comm());
-    }
+    active_.assign(requests_.size());
 }
 
 OrderCheck::~OrderCheck() {
@@ -199,29 +192,21 @@ OrderCheck::~OrderCheck() {
 }
 
 void OrderCheck::begin() {
-    for (Message* message : {&received_, &sent_}) {
-        if (!message->is_there) continue;
-        MPI_Request request = requests_[message->request];
-        mpi::check(MPI_Start(&request), "MPI_Start");
-        message->is_under_way = true;
+    left_ = requests_.size();
+    for (std::size_t i = 0; i < left_; ++i) {
+        active_[i] = requests_[i];
+        mpi::check(MPI_Start(&active_[i]), "MPI_Start");
     }
 }
 
-bool OrderCheck::has_ended(Message& message) {
-    if (!message.is_under_way) return true;
-    MPI_Request request = requests_[message.request];
-    int ended = 0;
-    mpi::check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
-    message.is_under_way = ended == 0;
-    return ended != 0;
-}
-
 bool OrderCheck::is_done() {
-    const bool hears = received_.is_under_way;
-    const bool has_heard = has_ended(received_);
-    if (hears && has_heard && numbers_->theirs != numbers_->own)
-        throw mpi::another_order(group_->rank(), concat("process ", before_));
-    return has_ended(sent_) && has_heard;
+    if (left_ == 0) return true;
+    for (const int ended : active_.ended()) {
+        --left_;
+        if (receives_ && ended == 0 && numbers_->theirs != numbers_->own)
+            throw mpi::another_order(group_->rank(), concat("process ", before_));
+    }
+    return left_ == 0;
 }
 
 /// With fewer processes, all operations are the same.

@@ -36,14 +36,19 @@ std::vector<TransportKind>& all_kinds() {
     return kinds;
 }
 
+const TransportKind* kind_of(std::string_view name) {
+    const auto& kinds = transport_kinds();
+    const auto found = std::ranges::find(kinds, name, &TransportKind::name);
+    return found == kinds.end() ? nullptr : &*found;
+}
+
 /// Why those that were named do not carry a pair: a reason, or one for each name.
 std::string why_not(const PairFacts& facts, std::string_view names) {
     std::string text;
     const bool several = names.find('+') != std::string_view::npos;
     any_transport_name(names, [&](std::string_view name, std::string_view) {
-        const auto& kinds = transport_kinds();
-        const auto kind = std::ranges::find(kinds, name, &TransportKind::name);
-        if (kind == kinds.end() || !kind->why_not) return false;
+        const TransportKind* kind = kind_of(name);
+        if (!kind || !kind->why_not) return false;
         text += text.empty() ? ": " : "; ";
         if (several) text += std::string(name) + ": ";
         text += kind->why_not(facts);
@@ -126,12 +131,6 @@ constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr std::array side_words{":sender", ":receiver"};
 /// Lengths of messages that are tried; each is four times the one before.
 constexpr std::array size_words{":16K", ":64K", ":256K", ":1M", ":4M"};
-
-const TransportKind* kind_of(std::string_view name) {
-    const auto& kinds = transport_kinds();
-    const auto found = std::ranges::find(kinds, name, &TransportKind::name);
-    return found == kinds.end() ? nullptr : &*found;
-}
 
 /// A number of bytes, K and M behind it for powers of 1024; none where it is no such.
 std::optional<std::int64_t> bytes_in(std::string_view word) {

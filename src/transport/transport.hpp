@@ -117,13 +117,6 @@ struct NodePeer {
     std::vector<PerSide<PeerArray>> arrays;  ///< per motion
 };
 
-/// The two ends of one motion, as this process holds them.
-using OwnArrays = PerSide<const ArrayPart*>;
-
-/// What this process offers to its node, as words.
-std::vector<std::int64_t> offer_to_node(std::span<const OwnArrays> arrays,
-                                        const memory::Allocation* signals, bool describe_private);
-
 /// The offers of the processes of a node. A peer's offer is read, and its memory mapped, when a
 /// pair with it asks: what nobody asks for costs nothing.
 class NodeMemory {
@@ -267,6 +260,10 @@ struct BoundMotion {
     ElementUpdate packing_update() const;
     ElementUpdate unpacking_update() const;
 };
+
+/// What this process offers to its node, as words.
+std::vector<std::int64_t> offer_to_node(std::span<const BoundMotion> motions,
+                                        const memory::Allocation* signals, bool describe_private);
 
 /// All that a transport may look at while it binds.
 class BindContext {

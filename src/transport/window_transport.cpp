@@ -45,9 +45,8 @@ enum class Stage {
 struct Place {
     std::size_t pair = 0, chunk = 0;
     Stage stage = Stage::idle;
-    std::byte* buffer = nullptr;      ///< null: straight from or into the array
-    std::size_t told = 0, heard = 0;  ///< persistent requests
-    int open = 0;                     ///< of a host's two requests, those that have not ended
+    std::byte* buffer = nullptr;  ///< null: straight from or into the array
+    int open = 0;                 ///< of a host's two requests, those that have not ended
 };
 
 /// One direction of one pair.
@@ -249,25 +248,23 @@ private:
 
     void make_requests() {
         for (std::size_t i = 0; i < places_.size(); ++i) {
-            Place& place = places_[i];
-            const WindowPair& pair = pairs_[place.pair];
+            const WindowPair& pair = pairs_[places_[i].pair];
             WindowMemory::Words& words = memory_->words[i];
             constexpr std::int64_t address_bytes = sizeof words.sent;
-            place.told = requests_.size();
             requests_.add_send(&words.sent, pair.hosts ? address_bytes : 0, pair.rank(),
                                pair.hosts ? ready_tag_ : done_tag_, group_->comm());
-            place.heard = requests_.size();
             requests_.add_receive(&words.received, pair.hosts ? 0 : address_bytes, pair.rank(),
                                   pair.hosts ? done_tag_ : ready_tag_, group_->comm());
         }
     }
 
-    MPI_Request& telling(std::size_t place) { return active_[2 * place]; }
     MPI_Request& waiting(std::size_t place) { return active_[2 * place + 1]; }
 
-    void begin(MPI_Request& active, std::size_t request) {
-        active = requests_[request];
-        mpi::check(MPI_Start(&active), "MPI_Start");
+    void tell(std::size_t place) { begin(2 * place); }
+    void listen(std::size_t place) { begin(2 * place + 1); }
+    void begin(std::size_t request) {
+        active_[request] = requests_[request];
+        mpi::check(MPI_Start(&active_[request]), "MPI_Start");
     }
 
     std::byte* memory_of(const Place& place) const {
@@ -286,7 +283,7 @@ private:
             place.chunk = pair.posted++;
             place.stage = Stage::listening;
             if (pair.hosts) tell_ready(pair, number);
-            begin(waiting(number), place.heard);
+            listen(number);
         }
     }
 
@@ -296,7 +293,7 @@ private:
         window_->sync();
         memory_->words[number].sent = mpi::displacement_of(memory_of(place));
         place.open = 2;
-        begin(telling(number), place.told);
+        tell(number);
     }
 
     /// The caller has moved a chunk.
@@ -366,7 +363,7 @@ private:
             if (place.stage != Stage::moved || place.chunk != pair.moved) return;
             place.stage = Stage::telling;
             ++pair.moved;
-            begin(telling(number), place.told);
+            tell(number);
         }
     }
 

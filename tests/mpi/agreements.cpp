@@ -233,8 +233,8 @@ std::vector<std::unique_ptr<FailureBoard>> two_boards() {
         shares.own = memory[at];
         shares.data = {memory[0]->data, memory[1]->data};
         shares.mapped = {memory[1 - at]->segment};
-        boards.push_back(std::make_unique<FailureBoard>(MPI_COMM_WORLD, shares, position,
-                                                        std::vector<int>{}));
+        boards.push_back(
+            std::make_unique<FailureBoard>(MPI_COMM_WORLD, shares, position, std::vector<int>{}));
     }
     return boards;
 }

@@ -238,16 +238,12 @@ void check_size(const std::vector<CopyArguments>& all, std::int64_t CopyArgument
 std::vector<std::int64_t> words_of(const CopyArguments& copy) {
     if (copy.nothing_to_copy()) return {};
     const MoverOptions& options = copy.options;
-    std::vector<std::int64_t> words{copy.m,
-                                    copy.n,
-                                    copy.elem_bytes,
-                                    copy.transposed,
-                                    static_cast<std::int64_t>(copy.part),
-                                    static_cast<std::int64_t>(copy.type),
-                                    static_cast<std::int64_t>(options.op),
-                                    options.conjugate,
-                                    options.max_bytes,
-                                    options.check};
+    std::vector<std::int64_t> words(options.transport.begin(), options.transport.end());
+    words.insert(
+        words.end(),
+        {copy.m, copy.n, copy.elem_bytes, copy.transposed, static_cast<std::int64_t>(copy.part),
+         static_cast<std::int64_t>(copy.type), static_cast<std::int64_t>(options.op),
+         options.conjugate, options.max_bytes, options.check});
     for (const auto& factor : {options.alpha, options.beta})
         for (const double part : {factor.real(), factor.imag()})
             words.push_back(std::bit_cast<std::int64_t>(part));
@@ -255,7 +251,6 @@ std::vector<std::int64_t> words_of(const CopyArguments& copy) {
         words.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(matrix->data)));
         append(words, *matrix);
     }
-    words.insert(words.end(), options.transport.begin(), options.transport.end());
     return words;
 }
 
