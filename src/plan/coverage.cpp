@@ -79,7 +79,7 @@ void refuse_beyond(const Layout& destination, const Region& held, const std::vec
                 break;
             }
     const std::vector<int> back = inverse_axes(axes);
-    const bool may_transpose = axes.size() > 1 && std::ranges::is_sorted(axes);
+    const bool may_transpose = held.dims() > 1 && std::ranges::is_sorted(axes);
     throw make_error(ErrorCode::mismatch, "the destination needs index ", permuted(index, back),
                      " of the source, whose blocks are within ", permuted(held, back),
                      may_transpose ? "; for a transpose, pass axes=" : "", remedy);
