@@ -153,8 +153,10 @@ private:
         const auto make_peers = [&](int k) {
             const int d = f_.dim(far_, k);
             const bool flips = f_.sign(far_, k) < 0;
+            const std::vector<std::int64_t> found = coordinates(grid, w, k);
             std::vector<AxisPeer> peers;
-            for (const std::int64_t c : coordinates(grid, w, k)) {
+            peers.reserve(found.size());
+            for (const std::int64_t c : found) {
                 AxisSet held = grid.axis_set(d, c);
                 if (flips) held = held.mirrored();
                 PieceAxis axis = far_ == Side::destination ? axis_between(set(k), held, f_, w, k)
@@ -207,7 +209,8 @@ private:
 
 bool BlockOfTerm::meets(std::int64_t peer) const {
     const BlockCyclic* grid = own == Side::source ? source.block_cyclic() : nullptr;
-    return !grid || nearest_replica(*grid, block, destination.owner(peer), nodes) == block;
+    return !grid || grid->replicas() == 1 ||
+           nearest_replica(*grid, block, destination.owner(peer), nodes) == block;
 }
 
 BoxShape reversed(const BoxShape& box) {
