@@ -21,18 +21,6 @@ std::string at_dimension(int d) {
     return concat(" in dimension ", d);
 }
 
-void check_shape(const Point& shape, std::int64_t nprocs) {
-    if (shape.dims() < 1)
-        invalid_block_cyclic("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
-    for (int d = 0; d < shape.dims(); ++d) {
-        if (shape[d] < 0)
-            invalid_block_cyclic(
-                concat("extent ", shape[d], at_dimension(d), " of shape ", shape, " is negative"));
-    }
-    shape.product();
-    layout::check_nprocs(nprocs);
-}
-
 /// The prime factors of n, largest first.
 std::vector<std::int64_t> prime_factors(std::int64_t n) {
     std::vector<std::int64_t> factors;
@@ -174,7 +162,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
       replicas_(options.replicas),
       column_major_grid_(options.column_major_grid),
       ranks_(options.ranks) {
-    check_shape(shape, nprocs);
+    layout::checked_elems(shape, "block-cyclic");
+    layout::check_nprocs(nprocs);
     const auto axes = parse_distribution(distribution);
     if (static_cast<int>(axes.size()) != shape.dims())
         invalid_block_cyclic(concat("distribution \"", distribution, "\" has ", axes.size(),

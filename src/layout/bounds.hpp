@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "datamover/point.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::layout {
@@ -30,6 +31,10 @@ inline void check_nprocs(std::int64_t nprocs) {
 inline void check_number(const char* what, std::int64_t number, std::int64_t end) {
     if (number < 0 || number >= end) refuse_number(what, number, end);
 }
+
+/// The number of elements of an array. Throws invalid_argument for a shape without dimensions or
+/// with a negative extent; `kind` is that of the layout.
+std::int64_t checked_elems(const Point& shape, const char* kind);
 
 // The ranks that blocks are assigned to, each to at most one.
 

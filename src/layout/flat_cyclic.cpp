@@ -18,21 +18,14 @@ namespace {
     throw Error(ErrorCode::invalid_argument, message);
 }
 
-std::int64_t checked_elems(const Point& shape) {
-    if (shape.dims() < 1)
-        invalid_flat_layout("a flat layout needs 1 to 8 dimensions, got a shape of 0");
-    for (int d = 0; d < shape.dims(); ++d)
-        if (shape[d] < 0)
-            invalid_flat_layout(concat("extent ", shape[d], " in dimension ", d, " of shape ",
-                                       shape, " is negative"));
-    return shape.product();
-}
-
 }  // namespace
 
 FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_t nprocs,
                        std::vector<std::int64_t> owners)
-    : shape_(shape), elems_(checked_elems(shape)), nprocs_(nprocs), owners_(std::move(owners)) {
+    : shape_(shape),
+      elems_(layout::checked_elems(shape, "flat")),
+      nprocs_(nprocs),
+      owners_(std::move(owners)) {
     layout::check_nprocs(nprocs);
     if (block_elems < 1)
         invalid_flat_layout(concat("blocks of ", block_elems,

@@ -14,6 +14,17 @@
 
 namespace datamover {
 
+std::int64_t layout::checked_elems(const Point& shape, const char* kind) {
+    if (shape.dims() < 1)
+        throw make_error(ErrorCode::invalid_argument, "a ", kind,
+                         " layout needs 1 to 8 dimensions, got a shape of 0");
+    for (int d = 0; d < shape.dims(); ++d)
+        if (shape[d] < 0)
+            throw make_error(ErrorCode::invalid_argument, "extent ", shape[d], " in dimension ", d,
+                             " of shape ", shape, " is negative");
+    return shape.product();
+}
+
 std::vector<std::int64_t> layout::blocks_by_rank(std::span<const std::int64_t> ranks,
                                                  std::int64_t nprocs, const char* name) {
     std::vector<std::int64_t> blocks(ranks.size());

@@ -47,9 +47,7 @@ const BlockMemory* MemoryLayout::find(std::int64_t block) const {
     const double place = static_cast<double>(block - first) * per_number;
     const auto guess = std::min(blocks.size() - 1, static_cast<std::size_t>(place + 0.5));
     if (blocks[guess].block == block) return &blocks[guess];
-    const auto it =
-        std::lower_bound(blocks.begin(), blocks.end(), block,
-                         [](const BlockMemory& b, std::int64_t n) { return b.block < n; });
+    const auto it = std::ranges::lower_bound(blocks, block, {}, &BlockMemory::block);
     return it != blocks.end() && it->block == block ? &*it : nullptr;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 #include "geometry/make_error.hpp"
 
@@ -21,18 +20,6 @@ int64_t bounded_lcm(int64_t a, int64_t b, int64_t bound) {
     const int64_t factor = a / std::gcd(a, b);
     return b > bound / factor ? bound : std::min(factor * b, bound);
 }
-
-/// Numbers of pairs by size, fast to add to; few sizes are distinct.
-class SizeCounter {
-public:
-    void add(int64_t size, int64_t pairs) {
-        if (size > 0 && pairs > 0) counts_[size] += pairs;
-    }
-    std::map<int64_t, int64_t> sorted() const { return {counts_.begin(), counts_.end()}; }
-
-private:
-    std::unordered_map<int64_t, int64_t> counts_;
-};
 
 /// Sums that are kept per coordinate and cleared by touching only what was used.
 class TouchedSums {
@@ -130,7 +117,6 @@ void AxisOverlap::count_by_walking(int64_t common_period) {
     const bool dense = source.coordinates <= max_dense_pairs / destination.coordinates;
     if (dense) dense_.assign(to_index(source.coordinates * destination.coordinates), 0);
     TouchedSums row(destination.coordinates);
-    SizeCounter sizes;
     for (int64_t a = 0; a < source.coordinates; ++a) {
         for_each_block(source, a, a + 1, common_period, [&](int64_t t, int64_t end) {
             while (t < end) {
@@ -143,11 +129,10 @@ void AxisOverlap::count_by_walking(int64_t common_period) {
         row.take([&](int64_t c, int64_t elems) {
             ++peers_.source[to_index(a)];
             ++peers_.destination[to_index(c)];
-            sizes.add(elems, 1);
+            ++sizes_[elems];
             if (dense) dense_[to_index(a * axes_.destination.coordinates + c)] = elems;
         });
     }
-    sizes_ = sizes.sorted();
 }
 
 void AxisOverlap::count_by_intervals(Side whole_side) {
@@ -156,7 +141,6 @@ void AxisOverlap::count_by_intervals(Side whole_side) {
     const int64_t q = dealt.coordinates;
     std::vector<int64_t> change(to_index(q) + 1,
                                 0);  // of dealt_peers, from coordinate to coordinate
-    SizeCounter sizes;
     const auto count_interval = [&](int64_t a, int64_t t, int64_t end) {
         const int64_t blocks =
             (end - 1 + dealt.lo) / dealt.block - (t + dealt.lo) / dealt.block + 1;
@@ -176,7 +160,7 @@ void AxisOverlap::count_by_intervals(Side whole_side) {
         const int64_t last = (blocks - 1) % q;
         const auto add = [&](int64_t whole_blocks, Wide missing, int64_t pairs) {
             const Wide size = Wide{whole_blocks} * dealt.block - missing;
-            if (pairs > 0) sizes.add(static_cast<int64_t>(size), pairs);
+            if (size > 0 && pairs > 0) sizes_[static_cast<int64_t>(size)] += pairs;
         };
         const auto full = [&](int64_t offset) { return rounds + (offset < more ? 1 : 0); };
         if (last == 0) {
@@ -199,7 +183,6 @@ void AxisOverlap::count_by_intervals(Side whole_side) {
                            [&](int64_t t, int64_t end) { count_interval(a, t, end); });
     int64_t running = 0;
     for (std::size_t c = 0; c < to_index(q); ++c) dealt_peers[c] = running += change[c];
-    sizes_ = sizes.sorted();
 }
 
 int64_t AxisOverlap::shared(int64_t source, int64_t destination) const {

@@ -77,13 +77,8 @@ void check_held(const Layout& read, const std::vector<Region>& wanted, const Lev
 
 /// The boxes as blocks with the numbers and owners of `like`.
 FloorPlan blocks_like(const FloorPlan& like, const std::vector<Region>& boxes) {
-    std::vector<std::int64_t> lo, hi;
-    for (const Region& box : boxes)
-        for (int d = 0; d < like.dims(); ++d) {
-            lo.push_back(box.lo()[d]);
-            hi.push_back(box.hi()[d]);
-        }
-    return {like.dims(), lo, hi, like.owners(), like.nprocs()};
+    if (boxes.empty()) return like;
+    return {boxes, Map(like.owners().begin(), like.owners().end()), like.nprocs()};
 }
 
 HaloExchange widths_of(const LevelOptions& options, int dims) {

@@ -33,11 +33,6 @@ const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
                      "; make the array with deeper ghosts (ghost=)");
 }
 
-void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Extent range) {
-    if (range.low < memory.valid.lo()[d] || range.high >= memory.valid.hi()[d])
-        outside(side, memory, d, range);
-}
-
 /// Where a process keeps one block on each side; nullptr: the message.
 using BlockMemories = PerSide<const BlockMemory*>;
 
@@ -219,9 +214,11 @@ private:
             sum.low += along.low;
             sum.high += along.high;
         }
-        for (int d = 0; d < memory.valid.dims(); ++d)
-            if (const auto& sum = range[static_cast<std::size_t>(d)])
-                check_inside(relation_side, memory, d, *sum);
+        for (int d = 0; d < memory.valid.dims(); ++d) {
+            const auto& sum = range[static_cast<std::size_t>(d)];
+            if (sum && (sum->low < memory.valid.lo()[d] || sum->high >= memory.valid.hi()[d]))
+                outside(relation_side, memory, d, *sum);
+        }
     }
 
     /// Each side of a reshape is a plain box in row-major order; where both sides are memory their

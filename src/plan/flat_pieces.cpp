@@ -70,8 +70,7 @@ private:
 inline bool may_meet(const AxisSet& a, const AxisSet& b) {
     const std::int64_t lo = std::max(a.first, b.first), hi = std::min(a.end, b.end);
     if (lo >= hi) return false;
-    const auto single = [](const AxisSet& s) { return s.end - s.first <= s.length; };
-    if (single(a) || single(b)) return (single(a) ? b : a).next(lo) < hi;
+    if (is_interval(a) || is_interval(b)) return (is_interval(a) ? b : a).next(lo) < hi;
     // Whatever the numbers of their blocks, these lie apart by the same rest.
     const std::int64_t common = std::gcd(a.period, b.period);
     const std::int64_t apart = ((b.first - a.first) % common + common) % common;

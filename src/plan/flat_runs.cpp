@@ -7,15 +7,9 @@
 #include <utility>
 
 #include "geometry/checked.hpp"
+#include "redistribution.hpp"
 
 namespace datamover::plan {
-namespace {
-
-bool is_interval(const AxisSet& set) {
-    return set.end - set.first <= set.length;
-}
-
-}  // namespace
 
 std::int64_t HeldAxis::next(std::int64_t index) const {
     index = set.next(std::max(index, lo));

@@ -39,19 +39,12 @@ std::vector<std::int64_t> TermIndex::terms_of(const MotionPlan& plan, std::int64
                                               Side side) {
     if (plan.size() <= few_terms) return terms_of_few(plan, rank, side);
     const Terms& terms = plan.worked_out_->index.terms_.get([&] { return terms_by_rank(plan); });
-    struct ByRank {
-        bool operator()(const OwnedTerm& a, std::int64_t rank) const { return a.rank < rank; }
-        bool operator()(std::int64_t rank, const OwnedTerm& a) const { return rank < a.rank; }
-    };
     const auto& sections = terms.sections[side];
     if (sections.empty()) return terms.others;
-    const auto [first, last] = std::equal_range(sections.begin(), sections.end(), rank, ByRank{});
     std::vector<std::int64_t> own, all;
-    std::transform(first, last, std::back_inserter(own),
-                   [](const OwnedTerm& owned) { return owned.term; });
-    all.reserve(own.size() + terms.others.size());
-    std::merge(own.begin(), own.end(), terms.others.begin(), terms.others.end(),
-               std::back_inserter(all));
+    for (const OwnedTerm& owned : std::ranges::equal_range(sections, rank, {}, &OwnedTerm::rank))
+        own.push_back(owned.term);
+    std::ranges::merge(own, terms.others, std::back_inserter(all));
     return all;
 }
 
@@ -67,9 +60,7 @@ TermIndex::Terms TermIndex::terms_by_rank(const MotionPlan& plan) {
         }
     }
     for (const Side side : both_sides)
-        std::ranges::stable_sort(terms.sections[side], [](const OwnedTerm& a, const OwnedTerm& b) {
-            return a.rank < b.rank;
-        });
+        std::ranges::stable_sort(terms.sections[side], {}, &OwnedTerm::rank);
     return terms;
 }
 

@@ -277,9 +277,7 @@ public:
     /// goes to itself is numbered alike on both sides.
     Sweep(std::vector<StepSum> reads, std::vector<StepSum> writes, bool of_one_move)
         : sums_{std::move(reads), std::move(writes)}, of_one_move_(of_one_move) {
-        for (auto& sums : sums_)
-            std::ranges::sort(
-                sums, [](const StepSum& a, const StepSum& b) { return a.origin < b.origin; });
+        for (auto& sums : sums_) std::ranges::sort(sums, {}, &StepSum::origin);
         left_ = least_comparisons + comparisons_per_piece * (sums_[0].size() + sums_[1].size());
     }
 

@@ -20,19 +20,14 @@
 
 namespace datamover::plan {
 
+namespace {
+
 /// A slice of a table: a table, and by how many positions it is to be moved.
 struct AxisSlice {
     std::shared_ptr<const AxisTable> table;  ///< shared between slices that are alike; then the
                                              ///< first of them is not moved
     PerSide<std::int64_t> shift;
 };
-
-/// Cuts a table, in its order, into slices of at most `most_positions` (>= 1). Where a period fits,
-/// slices are whole periods. O(runs + slices).
-std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
-                                 std::int64_t most_positions);
-
-namespace {
 
 /// Collects runs until a slice is full, then hands it on.
 class Slicer {
@@ -100,8 +95,8 @@ void push_periods(Slicer& slicer, const AxisTable& table, std::int64_t periods_p
                         .shifted(p * source, p * destination));
 }
 
-}  // namespace
-
+/// Cuts a table, in its order, into slices of at most `most_positions` (>= 1). Where a period fits,
+/// slices are whole periods. O(runs + slices).
 std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
                                  std::int64_t most_positions) {
     // Equally long blocks are not cut where they fit.
@@ -120,8 +115,6 @@ std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
     }
     return slicer.finish();
 }
-
-namespace {
 
 using Extents = std::vector<std::int64_t>;
 

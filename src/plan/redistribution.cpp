@@ -31,10 +31,6 @@ struct SetsOfPair {
     const std::vector<AxisSet>& destination;
 };
 
-bool are_intervals(const std::vector<AxisSet>& sets) {
-    return std::ranges::all_of(sets, [](const AxisSet& s) { return s.end - s.first <= s.length; });
-}
-
 /// Where two boxes meet in a window. Returns the number of elements.
 std::int64_t visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
                        PieceVisitor& visitor) {
@@ -60,7 +56,8 @@ std::int64_t visit_box(const SetsOfPair& pair, const SectionFrame& f, const Wind
 std::int64_t visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
                         PieceVisitor& visitor) {
     const bool flips = std::ranges::find(f.flip, true) != f.flip.end();
-    if (!flips && are_intervals(pair.source) && are_intervals(pair.destination))
+    if (!flips && std::ranges::all_of(pair.source, is_interval) &&
+        std::ranges::all_of(pair.destination, is_interval))
         return visit_box(pair, f, w, visitor);
     ProductPiece product{pair.blocks, {}};
     for (int k = 0; k < f.extent.dims(); ++k) {
@@ -71,18 +68,6 @@ std::int64_t visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Win
     const std::int64_t elems = product.size();
     visitor.visit(std::move(product));
     return elems;
-}
-
-std::vector<int> identity_axes(int dims) {
-    std::vector<int> axes(static_cast<std::size_t>(dims));
-    std::iota(axes.begin(), axes.end(), 0);
-    return axes;
-}
-
-std::vector<std::int64_t> sorted_once(std::vector<std::int64_t> numbers) {
-    std::ranges::sort(numbers);
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    return numbers;
 }
 
 /// The term that `term` is the adjoint of: from the destination to the source.
@@ -168,8 +153,10 @@ private:
         const auto make_peers = [&](int k) {
             const int d = f_.dim(far_, k);
             const bool flips = f_.sign(far_, k) < 0;
+            const std::vector<std::int64_t> found = coordinates(grid, w, k);
             std::vector<AxisPeer> peers;
-            for (const std::int64_t c : coordinates(grid, w, k)) {
+            peers.reserve(found.size());
+            for (const std::int64_t c : found) {
                 AxisSet held = grid.axis_set(d, c);
                 if (flips) held = held.mirrored();
                 PieceAxis axis = far_ == Side::destination ? axis_between(set(k), held, f_, w, k)
@@ -222,7 +209,8 @@ private:
 
 bool BlockOfTerm::meets(std::int64_t peer) const {
     const BlockCyclic* grid = own == Side::source ? source.block_cyclic() : nullptr;
-    return !grid || nearest_replica(*grid, block, destination.owner(peer), nodes) == block;
+    return !grid || grid->replicas() == 1 ||
+           nearest_replica(*grid, block, destination.owner(peer), nodes) == block;
 }
 
 BoxShape reversed(const BoxShape& box) {
@@ -248,7 +236,10 @@ SectionFrame::SectionFrame(const Redistribution& term)
       extent(term.destination_region.shape()),
       axes(term.axes),
       flip(term.flip) {
-    if (axes.empty()) axes = identity_axes(extent.dims());
+    if (axes.empty()) {
+        axes.resize(static_cast<std::size_t>(extent.dims()));
+        std::iota(axes.begin(), axes.end(), 0);
+    }
     flip.resize(axes.size());
     const Region from = oriented(Side::source, term.source_region);
     for (int k = 0; k < extent.dims(); ++k) source_lo[k] = from.lo()[dim(Side::source, k)];
@@ -309,7 +300,8 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
     const std::int64_t period = geometry::bounded_add(
         common_period(set.period, geometry::bounded_multiply(b, p)), std::max(set.period, b));
     const std::int64_t stop = period < hi - lo ? lo + period : hi;
-    const auto held_from = [&](std::int64_t t) {
+    const auto held_from = [&, all_held = is_interval(set)](std::int64_t t) {
+        if (all_held) return t;
         const std::int64_t index = set.next(set_lo + t);
         return index == AxisSet::none ? stop : index - set_lo;
     };
@@ -320,7 +312,9 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
         note(index);
         t = left_in_block < stop - t ? held_from(t + left_in_block) : stop;
     }
-    return sorted_once(std::move(found));
+    std::ranges::sort(found);
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
 }
 
 void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {

@@ -20,6 +20,11 @@ public:
     virtual void visit(RangesPiece&& piece) = 0;
 };
 
+/// Whether all indices of a set lie side by side.
+inline bool is_interval(const AxisSet& set) {
+    return set.end - set.first <= set.length;
+}
+
 /// A box of the shared coordinate t of a redistribution.
 struct Window {
     Point lo, extent;

@@ -30,44 +30,6 @@ struct Counts {
     std::int64_t nests = 0;  ///< of the product, where there is one
 };
 
-/// Counts what blocks and runs would hold.
-class Counter {
-public:
-    Counter(std::int64_t source_elem, std::int64_t destination_elem)
-        : source_elem_(source_elem), destination_elem_(destination_elem) {}
-
-    void push(const StridedRun& r) {
-        const bool touch = r.source_step == source_elem_ && r.destination_step == destination_elem_;
-        counts_.elems += r.elems;
-        counts_.blocks += touch ? 1 : r.elems;
-        counts_.symbols += r.elems > 1 ? 2 : 1;
-    }
-    const Counts& counts() const { return counts_; }
-
-private:
-    std::int64_t source_elem_;
-    std::int64_t destination_elem_;
-    Counts counts_;
-};
-
-StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) {
-    switch (encoding) {
-        case Encoding::pairs:
-            return encode_pairs(from);
-        case Encoding::blocks:
-            return encode_blocks(from);
-        case Encoding::runs:
-            return encode_runs(from);
-        case Encoding::dictionary:
-            return encode_dictionary(from);
-        case Encoding::product:
-            return encode_product(from);
-        case Encoding::offsets:
-            return encode_offsets(from);
-    }
-    throw Error(ErrorCode::invalid_argument, "unknown encoding");
-}
-
 double nanoseconds(const DecodingCosts& costs, Encoding encoding, const Counts& counts,
                    std::int64_t nbytes) {
     const double read = costs.byte * static_cast<double>(nbytes);
@@ -149,10 +111,10 @@ private:
 };
 
 /// A product so small that nothing can be smaller: no other encoding needs to be tried.
-bool settles(const StoragePtr& product, const Counts& counts) {
+bool settles(const StoragePtr& product, std::int64_t elems) {
     constexpr std::int64_t smallest_offsets_bytes = sizeof(OffsetChunk) + offset_padding_bytes;
     return product != nullptr && (product->nbytes() <= smallest_offsets_bytes ||
-                                  product->nbytes() <= counts.elems / least_elems_per_nest);
+                                  product->nbytes() <= elems / least_elems_per_nest);
 }
 
 std::int64_t nests_of(const StoragePtr& product) {
@@ -162,15 +124,29 @@ std::int64_t nests_of(const StoragePtr& product) {
 
 }  // namespace
 
+StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) {
+    switch (encoding) {
+        case Encoding::pairs:
+            return encode_pairs(from);
+        case Encoding::blocks:
+            return encode_blocks(from);
+        case Encoding::runs:
+            return encode_runs(from);
+        case Encoding::dictionary:
+            return encode_dictionary(from);
+        case Encoding::product:
+            return encode_product(from);
+        case Encoding::offsets:
+            return encode_offsets(from);
+    }
+    throw Error(ErrorCode::invalid_argument, "unknown encoding");
+}
+
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from) {
     if (from->encoding() == encoding) return from;
     StoragePtr made = encode_from(encoding, *from);
     pass_on_repeats(*from, *made);
     return made;
-}
-
-StoragePtr encode_view(Encoding encoding, const RelationView& view) {
-    return encode_from(encoding, view);
 }
 
 StoragePtr encode_best(const PairsStorage& pairs) {
@@ -180,13 +156,9 @@ StoragePtr encode_best(const PairsStorage& pairs) {
 
 StoragePtr encode_pair_list(const PairList& list) {
     ProductAttempt attempt(list.source_elem_bytes, list.destination_elem_bytes);
-    Counter counter(list.source_elem_bytes, list.destination_elem_bytes);
-    scan_pairs(list, [&](const StridedRun& run) {
-        counter.push(run);
-        return attempt.push(run);
-    });
+    scan_pairs(list, [&](const StridedRun& run) { return attempt.push(run); });
     StoragePtr product = attempt.finish();
-    if (list.size == 0 || settles(product, counter.counts())) return product;
+    if (list.size == 0 || settles(product, static_cast<std::int64_t>(list.size))) return product;
     const RelationView view(Encoding::pairs, static_cast<std::int64_t>(list.size),
                             list.source_elem_bytes, list.destination_elem_bytes,
                             [&](const RunVisitor& visit) {
@@ -248,12 +220,14 @@ EncodingChoice explain_encoding(const AddressRelation& relation, std::int64_t mo
     if (relation.size() > most_elems) return choice;
     const DecodingCosts costs = decoding_costs();
     const StoragePtr& storage = RelationAccess::storage(relation);
-    Counter counter(storage->source_elem_bytes, storage->destination_elem_bytes);
-    storage->visit([&](const StridedRun& run) { counter.push(run); });
-    Counts counts = counter.counts();
+    Counts counts{relation.size()};
     for (const Encoding e : {Encoding::pairs, Encoding::blocks, Encoding::runs,
                              Encoding::dictionary, Encoding::product, Encoding::offsets}) {
         const StoragePtr made = encode_as(e, storage);
+        if (const auto* blocks = dynamic_cast<const BlocksStorage*>(made.get()))
+            counts.blocks = static_cast<std::int64_t>(blocks->blocks.size());
+        if (const auto* runs = dynamic_cast<const RunsStorage*>(made.get()))
+            counts.symbols = static_cast<std::int64_t>(runs->symbols.size());
         if (e == Encoding::product) counts.nests = nests_of(made);
         choice.estimates.push_back(
             {e, made->nbytes(), 1e-9 * nanoseconds(costs, e, counts, made->nbytes())});

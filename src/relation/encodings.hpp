@@ -186,6 +186,7 @@ struct PairList;
 struct DifferenceCounts;
 /// Also counts the differences of the whole list.
 StoragePtr encode_offsets(const PairList& list, DifferenceCounts& found);
+StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from);
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from);
 /// The encoding that the sizes and the predicted speed speak for.
 StoragePtr encode_best(const PairsStorage& pairs);
@@ -214,8 +215,5 @@ private:
     std::int64_t size_;
     Walk walk_;
 };
-
-/// Encodes what a view walks over.
-StoragePtr encode_view(Encoding encoding, const RelationView& view);
 
 }  // namespace datamover

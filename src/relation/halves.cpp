@@ -96,7 +96,7 @@ StoragePtr walked_half(const AddressRelation::Storage& from, Side kept,
                                     visit(r);
                                 });
                             });
-    return encode_view(from.encoding(), view);
+    return encode_from(from.encoding(), view);
 }
 
 StoragePtr make_half(const AddressRelation::Storage& from, Side kept, std::int64_t message_elem) {
@@ -149,7 +149,7 @@ AddressRelation AddressRelation::reversed() const {
                                     visit(r);
                                 });
                             });
-    return AddressRelation(encode_view(encoding(), view));
+    return AddressRelation(encode_from(encoding(), view));
 }
 
 // Reordering a relation by source or destination address.

@@ -10,10 +10,6 @@
 
 namespace datamover {
 
-/// The k-th source of `a` meets the k-th destination of `b`; a null pointer stands for 0, 1, 2, …
-/// up to `size`.
-AxisTable join_tables(const AxisTable* a, const AxisTable* b, std::int64_t size);
-
 namespace {
 
 /// As many blocks at once as both tables allow.
@@ -41,8 +37,8 @@ AxisTable counting_like(const AxisTable& t) {
     return AxisTable(runs, t.periods(), period, period, tail);
 }
 
-}  // namespace
-
+/// The k-th source of `a` meets the k-th destination of `b`; a null pointer stands for 0, 1, 2, …
+/// up to `size`.
 AxisTable join_tables(const AxisTable* a, const AxisTable* b, std::int64_t size) {
     if (a == nullptr && b == nullptr) return AxisTable::interval(0, 0, size);
     const AxisTable left = a != nullptr ? *a : counting_like(*b);
@@ -53,8 +49,6 @@ AxisTable join_tables(const AxisTable* a, const AxisTable* b, std::int64_t size)
                          join_runs(AxisTable(left.tail()), AxisTable(right.tail())));
     return AxisTable(join_runs(left, right));
 }
-
-namespace {
 
 using Owners = ProductBuilder::Owners;
 
