@@ -20,9 +20,12 @@ import numpy as np
 
 from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
 from datamover.errors import NoMemory, OutOfRange, Unsupported
-from datamover.files.chunk_sides import grown
+from datamover.files.chunk_sides import contiguous, grown
 from datamover.files.formats import Order, Shape, boxes_of, grid_of, num_boxes, option
 from datamover.layouts import FloorPlan, IndexList, Layout
+
+#: Approximate number of pieces of a flat file in the share of a process.
+PIECES_PER_PROCESS = 64
 
 Box = tuple[Shape, Shape]
 
@@ -93,6 +96,14 @@ def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
     return min(-(-units // nprocs) * clipped, math.prod(shape))
 
 
+def unit_of(slab: Shape, file: Any, nprocs: int) -> Shape:
+    """Return the boxes in which a slab is distributed: chunks, or contiguous pieces of a file."""
+    if not file.is_flat:
+        return file.granule
+    elems = math.prod(slab) // (PIECES_PER_PROCESS * nprocs)
+    return contiguous(slab, file.spec.axes, 1, elems)
+
+
 def slab_shape(shape: Shape, file: Any, most_bytes: int, nprocs: int) -> Shape:
     """Choose the shape of the slabs in which an array is moved; the slowest dimension is cut first.
 
@@ -112,11 +123,10 @@ def slab_shape(shape: Shape, file: Any, most_bytes: int, nprocs: int) -> Shape:
         Not even a slab of one granule fits.
     """
     itemsize, least = file.spec.dtype.itemsize, tuple(map(min, file.granule, shape))
-    axes = tuple(range(len(shape)))[:: 1 if file.spec.order == "C" else -1]
     limit = nprocs * most_bytes
     while True:
-        slab = grown(file.granule, shape, [axes], itemsize, limit, good_run_bytes=1 << 62)
-        held_bytes = share_elems(slab, file.unit(slab, nprocs), nprocs) * itemsize
+        slab = grown(file.granule, shape, [file.spec.axes], itemsize, limit, good_run_bytes=1 << 62)
+        held_bytes = share_elems(slab, unit_of(slab, file, nprocs), nprocs) * itemsize
         if held_bytes <= most_bytes:
             return slab
         if slab == least:
@@ -186,7 +196,7 @@ def steps_of(
         From or to the layout of the file.
     move : StagedMove
     file : Reader
-        Has `spec`, `granule` and `unit`.
+        Has `spec`, `granule` and `is_flat`.
     to_file : bool
         Whether the file is the destination.
     ranks : tuple of int
@@ -213,7 +223,7 @@ def steps_of(
         slab = slab_shape(shape, file, most_bytes, count)
     except NoMemory as e:
         raise NoMemory(f"{move.where}: {e}") from e
-    unit = file.unit(slab, count)
+    unit = unit_of(slab, file, count)
     regions, owners = deal(slab, unit, order, count)
     staging = FloorPlan(regions, np.asarray(ranks, np.int64)[owners], plan.nprocs)
     found = []
@@ -336,8 +346,9 @@ def _pieces(
         if found is not None:
             here, there = found
             other = term.source_block if to_file else term.destination_block
-            ends = _ordered((other, there), (int(block), _from(section, here)), to_file)
-            yield SectionCopy(*ends[0], *ends[1], term.axes, *steps, term.flip)
+            staged = int(block), _from(section, here)
+            (source, taken), (destination, filled) = _ordered((other, there), staged, to_file)
+            yield SectionCopy(source, taken, destination, filled, term.axes, *steps, term.flip)
 
 
 def _ordered(of_array: Any, of_file: Any, to_file: bool) -> tuple[Any, Any]:
@@ -350,10 +361,10 @@ def _part(
 ) -> tuple[Region, Region] | None:
     """Return the part of a term in a window of the file, there and in the array; None if empty."""
     ones = (1,) * window.dims
-    ends = term.source_region, term.destination_region
-    (other, own), (other_step, own_step) = (
-        pair if to_file else pair[::-1] for pair in (ends, [given or ones for given in steps])
-    )
+    of_source: Any = term.source_region, steps[0] or ones
+    of_destination: Any = term.destination_region, steps[1] or ones
+    sides = of_source, of_destination
+    (other, other_step), (own, own_step) = sides if to_file else sides[::-1]
     lo, hi, other_lo, other_hi = (list(ends) for ends in (own.lo, own.hi, other.lo, other.hi))
     for k, axis in enumerate(term.axes or range(window.dims)):
         # Dimension k of the destination is `axis` of the source.

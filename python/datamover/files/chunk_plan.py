@@ -502,8 +502,10 @@ def plan_chunks(
             found = pair.cheapest(room_bytes, limits.processes, most_shapes)
             if found is None:
                 continue
-            cost, *steps = found
-            plan = ChunkPlan(*vars(pair).values(), *steps, count, limits.processes, writers)
+            cost, group, box, order, opened = found
+            sides = pair.shape, pair.itemsize, pair.source, pair.output
+            share = count, limits.processes, writers
+            plan = ChunkPlan(*sides, group, box, order, opened, *share)
             cost = (cost + copied) / count
             reads = plan.reads if reads_least else 0
             costs = reads, max(cost, plan.write_cost), cost, plan.memory_bytes

@@ -394,17 +394,10 @@ def cheapest(source: Source, sink: Sink, limits: Limits, **said: Any) -> ChunkPl
 
 def _pairs(source: Source, sink: Sink, max_bytes: int) -> list[Pair]:
     """Return the possible chunks of both sides; flat files leave a choice."""
-    shape = sink.shape
-    found: dict[tuple[Shape, ...], Pair] = {}
-    for pair in _boxes(source, sink, max_bytes):
-        read, written = (
-            tuple(map(min, box, shape)) if flat else box
-            for box, flat in zip(pair, (source.is_flat, sink.is_flat), strict=True)
-        )
-        if (read, written) not in found:
-            sides = source.side(read), sink.side(written)
-            found[read, written] = Pair(shape, source.itemsize, *sides)
-    return [*found.values()]
+    return [
+        Pair(sink.shape, source.itemsize, source.side(read), sink.side(written))
+        for read, written in dict.fromkeys(_boxes(source, sink, max_bytes))
+    ]
 
 
 def _boxes(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Shape, Shape]]:
@@ -428,7 +421,7 @@ def _boxes(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Shape, 
     order = orders[0 if source.is_flat else 1]
     boxes = [contiguous(shape, order, itemsize, n) for n in pieces]
     boxes += [grown(given, shape, [order], itemsize, limit) for limit in limits]
-    boxes.append(given)
+    boxes.append(tuple(map(min, given, shape)))
     for box in boxes:
         yield (box, sink.chunk) if source.is_flat else (given, box)
 

@@ -32,8 +32,6 @@ MAX_GAP_AT_ADDRESS_BYTES = 1 << 20
 MAX_SPAN_AT_ADDRESS_BYTES = 4 << 20
 #: Minimum bytes of parts that are stored past the caches, which they would leave before their use.
 MIN_STREAMED_BYTES = 1 << 20
-#: Minimum number of pieces per process into which slabs are distributed.
-PIECES_PER_PROCESS = 8
 
 _own = threading.local()
 
@@ -105,17 +103,6 @@ class FlatFile(Reader):
         # Avoids waiting for a pipe with the name of a chunk.
         self._flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
         self._fd = os.open(path, self._flags) if opens else -1
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return whole rows, planes, and so on, as large as leaves several for each process."""
-        ordered = shape if self.spec.order == "C" else shape[::-1]
-        unit = [1] * len(ordered)
-        pieces = 1
-        for d, extent in enumerate(ordered):
-            if pieces >= PIECES_PER_PROCESS * nprocs:
-                unit[d] = extent
-            pieces *= extent
-        return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
 
     def reopened_to_write(self) -> FlatFile:
         """Open the same elements for reading and writing; close this file."""

@@ -69,6 +69,12 @@ class ArraySpec:
         elems = 0 if self.dtype.hasobject else int(np.prod(self.shape, dtype=object))
         return elems * self.dtype.itemsize
 
+    @property
+    def axes(self) -> Shape:
+        """The dimensions, slowest first."""
+        axes = tuple(range(len(self.shape)))
+        return axes if self.order == "C" else axes[::-1]
+
 
 @dataclasses.dataclass(frozen=True)
 class MoveOptions:
@@ -209,10 +215,6 @@ class Reader:
     read_copies, write_copies = 4, 3
     #: The stored bytes of elements beyond the array; None if boxes end with it.
     fill_bytes: bytes | None = None
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the boxes in which a slab of `shape` is distributed to the processes."""
-        return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""

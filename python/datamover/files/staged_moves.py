@@ -109,15 +109,13 @@ class Files:
             tasks = (
                 (files[name], *box)
                 for name, lo, part in found
-                for box in boxes(lo, part, files[name].granule, files[name].spec.order)
+                for box in boxes(lo, part, files[name])
             )
             threads = threads_within(self._threads, files.values(), self._max_bytes)
             do_all(tasks, lambda task: work(*task), threads)
 
 
-def boxes(
-    lo: Shape, array: np.ndarray, granule: Shape, order: str
-) -> Iterator[tuple[Shape, np.ndarray]]:
+def boxes(lo: Shape, array: np.ndarray, file: Any) -> Iterator[tuple[Shape, np.ndarray]]:
     """Cut a part of an array into boxes for threads: (index of the first element, view).
 
     Parameters
@@ -125,18 +123,14 @@ def boxes(
     lo : tuple of int
         Index of the part's first element.
     array : ndarray
-    granule : tuple of int
-        Extents of the file's chunks, at which the part is cut; 1 for a flat file, which is cut into
-        pieces of about PIECE_BYTES.
-    order : str
-        "C" or "F": order of the file.
+    file : Reader
+        At whose chunks the part is cut; for a flat file, into pieces of about PIECE_BYTES.
     """
     if array.size == 0:
         return
-    origin = lo
+    granule, origin = file.granule, lo
     if math.prod(granule) == 1:
-        axes = tuple(range(array.ndim))[:: 1 if order == "C" else -1]
-        granule = contiguous(array.shape, axes, array.itemsize, PIECE_BYTES)
+        granule = contiguous(array.shape, file.spec.axes, array.itemsize, PIECE_BYTES)
         origin = (0,) * array.ndim
     cuts = [
         [0, *range(g - a % g, n, g)] for a, n, g in zip(origin, array.shape, granule, strict=True)
@@ -366,8 +360,7 @@ def _is_whole(file: Any, box: Region, to_file: bool) -> bool:
 
 def _run_bytes(spec: Any, region: Region) -> int:
     """Return the bytes of a run that is contiguous in the file and in a box."""
-    axes = tuple(range(region.dims))[:: 1 if spec.order == "C" else -1]
-    pieces = runs(tuple(region.shape), spec.shape, axes)
+    pieces = runs(tuple(region.shape), spec.shape, spec.axes)
     return region.size * spec.dtype.itemsize // pieces
 
 
