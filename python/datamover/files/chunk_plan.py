@@ -471,7 +471,8 @@ def plan_chunks(
     most_shapes : int
         Approximate limit of the boxes that are tried as steps.
     reads_least : bool
-        Whether to find the plan that reads least, with fewer threads if necessary.
+        Whether to find, of the plans with the least cost for ever fewer threads, the one that reads
+        least.
 
     Raises
     ------
@@ -491,11 +492,12 @@ def plan_chunks(
     >>> half.steps, half.reads, half.memory_bytes
     (2, 128, 524288)
     """
-    best: tuple[tuple[float, ...], ChunkPlan] | None = None
+    best: dict[int, tuple[tuple[float, ...], ChunkPlan]] = {}  # by the number of threads
     for pair in pairs:
         copied = pair.copy_cost_bytes()
         for count, writers in limits.shares():
-            is_good = best and best[1].threads == limits.threads and best[1].reads_once
+            all_threads = best.get(limits.threads)
+            is_good = all_threads and all_threads[1].reads_once and all_threads == _least(best)
             if writers and (pair.output.is_flat or is_good):
                 break
             room_bytes = limits.max_bytes - pair.thread_bytes(count, writers)
@@ -507,13 +509,21 @@ def plan_chunks(
             share = count, limits.processes, writers
             plan = ChunkPlan(*sides, group, box, order, opened, *share)
             cost = (cost + copied) / count
-            reads = plan.reads if reads_least else 0
-            costs = reads, max(cost, plan.write_cost), cost, plan.memory_bytes
-            if best is None or costs < best[0]:
-                best = costs, plan
-    if best is None:
+            costs = max(cost, plan.write_cost), cost, plan.memory_bytes
+            if count not in best or costs < best[count][0]:
+                best[count] = costs, plan
+    if not best:
         raise too_little(limits.max_bytes, least_bytes(pairs))
-    return best[1]
+    counts = [count for count in limits.counts() if reads_least or count == limits.threads]
+    plans = [_least({n: best[n] for n in best if n <= count}) for count in counts]
+    return min((found[1] for found in plans if found), key=lambda plan: plan.reads)
+
+
+def _least(
+    best: dict[int, tuple[tuple[float, ...], ChunkPlan]],
+) -> tuple[tuple[float, ...], ChunkPlan] | None:
+    """Return the plan with the least costs; None if there is none."""
+    return min(best.values(), key=lambda found: found[0], default=None)
 
 
 def least_bytes(pairs: Sequence[Pair]) -> int:
