@@ -471,8 +471,8 @@ def plan_chunks(
     most_shapes : int
         Approximate limit of the boxes that are tried as steps.
     reads_least : bool
-        Whether to find, of the plans with the least cost for ever fewer threads, the one that reads
-        least.
+        Whether to find, of the plans with the least cost for each number of threads, the one that
+        reads least.
 
     Raises
     ------
