@@ -286,8 +286,11 @@ class OpenOutput:
     def __init__(self, path: str, name: str, spec: ArraySpec):
         self.spec, self._path = spec, path
         # The writer has locked it already, in a way that HDF5 does not recognize.
-        self._file: Any = h5py.File(path, "r+", locking=False) if path else None
-        self._dataset: Any = self._file[name] if path else None
+        self._file: Any = None
+        self._dataset: Any = None
+        if path:
+            self._file = h5py.File(path, "r+", locking=False)
+            self._dataset = self._file[name]
 
     @contextlib.contextmanager
     def naming_errors(self) -> Iterator[None]:

@@ -135,8 +135,10 @@ def _kept(place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec) -> Z
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
-    said = {"native": native, "where": native.where, "losses": losses}
-    return ZarrTraits(tuple(chunks), None, names, "auto", others, **said)
+    return ZarrTraits(
+        tuple(chunks), None, names, "auto", others,
+        native=native, where=native.where, losses=losses,
+    )  # fmt: skip
 
 
 def is_netcdf(file: Any, dataset: Any = None) -> bool:
@@ -267,7 +269,8 @@ class Hdf5Output(Output):
     def _copy_to(self, file: Any) -> None:
         """Let HDF5 copy elements of any length from the input."""
         native = hdf5_types.native_of(self.spec)
-        source, dataset = hdf5.reopened(*native.place, hdf5.bytes_at(native.place[0]))
+        path, name = native.place
+        source, dataset = hdf5.reopened(path, name, hdf5.bytes_at(path))
         with source:
             hdf5_copies.check_growth(file, dataset)
             said = native.where, dataset, file, self._name, self._options.check

@@ -204,7 +204,7 @@ class ZarrToHdf5(WholeZarr):
         said = dataclasses.replace(
             options, output_member=name, input_format="zarr", output_format="hdf5",
             compressor=options.compressor if self.arrays[name] and not is_text else None,
-            output_dtype=object if is_text else None,
+            output_dtype="O" if is_text else None,
         )  # fmt: skip
         return self.where(name), output, said
 

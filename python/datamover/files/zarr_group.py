@@ -358,7 +358,7 @@ def metadata_of(
     of_groups = {name: objects(groups[name], zarr_format) for name in reversed(groups)}
     late = {
         f"{name}/{key}": data
-        for name, found in (arrays | of_groups).items()
+        for name, found in {**arrays, **of_groups}.items()
         for key, data in found.items()
     } | objects(attributes, zarr_format)
     name, copies = _with_copies({name: json.loads(data) for name, data in late.items()})
