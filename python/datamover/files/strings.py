@@ -85,7 +85,7 @@ def reader_of(where: str, dataset: Any, to: str | None) -> type[hdf5.OpenDataset
 def refuse_options(source: str, to: str, options: MoveOptions) -> None:
     """Raise InvalidArgument if an option does not apply to elements of any length."""
     what = "is not for elements of any length, such as strings,"
-    converts = () if options.output_dtype is object else ("output_dtype",)
+    converts = () if options.output_dtype is np.dtype(object) else ("output_dtype",)
     formats.refuse((*UNSUPPORTED, *converts), options, f"{what} as in {source}")
     if to == "hdf5":
         formats.refuse(("chunks", "compressor"), options, f"{what} in HDF5, as {source} has")

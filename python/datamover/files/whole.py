@@ -13,6 +13,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, hdf5_attributes, hdf5_format, zarr_group
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, Shape
@@ -204,7 +206,7 @@ class ZarrToHdf5(WholeZarr):
         said = dataclasses.replace(
             options, output_member=name, input_format="zarr", output_format="hdf5",
             compressor=options.compressor if self.arrays[name] and not is_text else None,
-            output_dtype="O" if is_text else None,
+            output_dtype=np.dtype(object) if is_text else None,
         )  # fmt: skip
         return self.where(name), output, said
 

@@ -63,7 +63,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
     if not isinstance(found, zarr.Array):
         raise IoFailed(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
     dtype, metadata = found.dtype, found.metadata.to_dict()
-    becomes_text = options.output_dtype is object and options.output_format == "hdf5"
+    becomes_text = options.output_dtype is np.dtype(object) and options.output_format == "hdf5"
     if (options.output_format in ("zarr", "hdf5") and zarr_group.has_strings(metadata)) or (
         becomes_text and zarr_group.has_short_strings(metadata)
     ):
