@@ -2,9 +2,7 @@
 // Interruption: marks exceptions by which the user ends a call, which are no error of it.
 #pragma once
 
-#include "datamover/export.h"
-
-namespace datamover DATAMOVER_PUBLIC {
+namespace datamover {
 
 /// A base of such an exception, besides std::exception. Everything else that a call throws is an
 /// error.
