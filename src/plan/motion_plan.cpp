@@ -42,8 +42,8 @@ std::vector<std::int64_t> TermIndex::terms_of(const MotionPlan& plan, std::int64
     const auto& sections = terms.sections[side];
     if (sections.empty()) return terms.others;
     std::vector<std::int64_t> own, all;
-    for (const OwnedTerm& owned : std::ranges::equal_range(sections, rank, {}, &OwnedTerm::rank))
-        own.push_back(owned.term);
+    auto owned = std::ranges::lower_bound(sections, rank, {}, &OwnedTerm::rank);
+    for (; owned != sections.end() && owned->rank == rank; ++owned) own.push_back(owned->term);
     std::ranges::merge(own, terms.others, std::back_inserter(all));
     return all;
 }

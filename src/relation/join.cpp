@@ -55,7 +55,7 @@ using Owners = ProductBuilder::Owners;
 /// What is left to be matched of a nest's innermost axis, in counting order of the message.
 class AxisCursor {
 public:
-    explicit AxisCursor(const Nest& nest) : nest_(nest), left_(nest.axes) {}
+    explicit AxisCursor(const Nest& nest) : left_(nest.axes) {}
     bool done() const { return left_.empty(); }
     NestAxis& inner() { return left_.back(); }
     /// Marks the innermost `count` positions of a plain axis as matched.
@@ -71,7 +71,6 @@ public:
     }
 
 private:
-    const Nest& nest_;
     std::vector<NestAxis> left_;
 };
 
