@@ -4,8 +4,8 @@
 // Values for one home lie one behind the other where they are: nothing is packed. On a node the
 // home reads them straight from the holder's memory, or from a shared copy where that is private.
 //
-// With a limit on extra memory they go back in rounds, each for some of the elements of every
-// process: so many that no holder has more than a share of the limit to hand over.
+// With a limit on extra memory they go back in rounds. A round serves some elements of every
+// process, so few that no holder hands over more than its share of the limit.
 #include <algorithm>
 #include <cstring>
 
@@ -182,8 +182,8 @@ private:
     bool collected_ = false;
 };
 
-/// Moves a range on by as many elements as want at most so many values of each rank, by one at
-/// least; how many they want.
+/// Advances a range by the elements of the next round: at least one, and otherwise as many as want
+/// no more than `most` values of any rank. Returns the number of values wanted of each rank.
 std::vector<std::int64_t> next_wanted(const State& s, ElementRange& range, std::int64_t most) {
     std::vector<std::int64_t> wanted(static_cast<std::size_t>(s.nprocs()) + 1, 0);
     range.begin_elem = range.end_elem;

@@ -13,13 +13,12 @@
 
 namespace datamover::distribute {
 
-/// What comes from one process.
+/// The elements that one process sends here, portion by portion.
 struct LaneSource {
     int rank = 0, position = -1;  ///< on the node
     std::int64_t left = 0;        ///< elements that have not come
     std::int64_t elems = 0;       ///< of the portion that comes now
-    /// Where the parts of that portion lie in the memory of the process; none: they came in a
-    /// message.
+    /// Addresses of the portion's parts in the sender's memory; empty if they came in a message.
     std::vector<const std::byte*> places{};
     std::optional<std::size_t> message{};
 };

@@ -72,7 +72,7 @@ void agree_on_times(MethodTimes& all, const mpi::ProcessGroup& group) {
         all.times[i].seconds = static_cast<double>(times[i]) / nanoseconds;
 }
 
-/// What is chosen has to work for any number of elements.
+/// Whether a method works for any number of elements.
 bool suffices(const Method& method, bool in_place) {
     return (!in_place || method.move_in_place) &&
            (!method.reaches || method.reaches(std::numeric_limits<std::int64_t>::max()));

@@ -19,7 +19,7 @@ struct Method {
     void (*move_in_place)(State&, NodeSlot&, const Buffer&, bool stable);
     /// Whether `move` keeps to a limit of extra memory.
     bool bounded;
-    /// Whether MPI can be told so many elements; nullptr where they go in messages.
+    /// Whether a count of `elems` fits into the MPI calls of the method; nullptr if any count does.
     bool (*reaches)(std::int64_t elems);
 };
 
@@ -28,7 +28,7 @@ const Method* find_method(const std::string& name);
 /// The names of all, "partition" first.
 std::string method_names();
 
-/// Moves columns; whatever goes wrong is told to all processes. Collective.
+/// Moves columns. An error on one process is raised on all. Collective.
 void move(const Method& how, State& state, NodeSlot& slot, const ColumnTransfer& transfer,
           bool stable);
 /// Likewise in place.

@@ -329,7 +329,7 @@ void Migration::move_in_place(const ElementColumn& buffer, std::int64_t capacity
     // Without being asked for, other methods keep the order among those that stay as ours does.
     if (method != how.method && method != "partition") stable = true;
     begin_move(s, method);
-    // Where more lie than may arrive there is room for them all the same.
+    // The buffer holds the elements to send, even if fewer may arrive.
     const distribute::Buffer whole{static_cast<std::byte*>(const_cast<void*>(buffer.data)), bytes,
                                    std::max(capacity_elems, s.elems),
                                    distribute::scratch_elems(s, bytes)};

@@ -122,7 +122,7 @@ struct ColumnTransfer {
         for (const ElementColumn& c : columns) sum += c.elem_bytes;
         return sum;
     }
-    /// The next columns from one on, at most so many; moves that on.
+    /// At most `most` columns from `first` on; advances `first` past them.
     ColumnTransfer next(std::size_t& first, std::size_t most) const {
         const std::size_t begin = first, n = std::min(most, columns.size() - first);
         first += n;

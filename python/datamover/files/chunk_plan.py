@@ -496,8 +496,8 @@ def plan_chunks(
     for pair in pairs:
         copied = pair.copy_cost_bytes()
         for count, writers in limits.shares():
-            all_threads = best.get(limits.threads)
-            is_good = all_threads and all_threads[1].reads_once and all_threads == _least(best)
+            least = _least(best)
+            is_good = least and least[1].threads == limits.threads and least[1].reads_once
             if writers and (pair.output.is_flat or is_good):
                 break
             room_bytes = limits.max_bytes - pair.thread_bytes(count, writers)
@@ -505,9 +505,10 @@ def plan_chunks(
             if found is None:
                 continue
             cost, group, box, order, opened = found
-            sides = pair.shape, pair.itemsize, pair.source, pair.output
-            share = count, limits.processes, writers
-            plan = ChunkPlan(*sides, group, box, order, opened, *share)
+            plan = ChunkPlan(
+                pair.shape, pair.itemsize, pair.source, pair.output,
+                group, box, order, opened, count, limits.processes, writers,
+            )  # fmt: skip
             cost = (cost + copied) / count
             costs = max(cost, plan.write_cost), cost, plan.memory_bytes
             if count not in best or costs < best[count][0]:

@@ -166,11 +166,13 @@ class FileMover(Mover):
         """Create staging memory, and bind movers. Collective."""
         self._flags = _Flags(self._comm)
         file, message_bytes = self._file, self._file.max_bytes // 4
-        opened = lambda _: contextlib.nullcontext(file._open_file)  # noqa: E731
-        self._files = Files(opened, file._threads, message_bytes)
-        moves = [move] if self._steps else []
-        of_moves = self._comm, moves, self._to_file, message_bytes
-        self._moves = StagedMoves(*of_moves, keeps=True, **self._said)
+        self._files = Files(
+            lambda _: contextlib.nullcontext(file._open_file), file._threads, message_bytes
+        )
+        self._moves = StagedMoves(
+            self._comm, [move] if self._steps else [], self._to_file, message_bytes,
+            keeps=True, **self._said,
+        )  # fmt: skip
         self._moves.bind()
 
     def _transfer(self, k: int, writes: bool) -> None:

@@ -273,8 +273,7 @@ class Hdf5Output(Output):
         source, dataset = hdf5.reopened(path, name, hdf5.bytes_at(path))
         with source:
             hdf5_copies.check_growth(file, dataset)
-            said = native.where, dataset, file, self._name, self._options.check
-            hdf5_copies.copy_dataset(*said)
+            hdf5_copies.copy_dataset(native.where, dataset, file, self._name, self._options.check)
 
     def open(self, path: str) -> FlatFile | hdf5.OpenOutput:
         """Open the dataset for writing, after its file was closed."""
