@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replacement of an output: at any moment, the old one or the new one is there, complete."""
 
+import contextlib
 import errno
 import os
 import shutil
+import signal
 
 import pytest
 
@@ -194,3 +196,32 @@ def test_a_chunk_that_comes_while_its_directory_is_removed(tmp_path, monkeypatch
     assert late == [] and os.path.isdir(f"{second.path}/c/1")
     second.give_back()
     assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_process_was_removing_is_removed(two):
+    directory, new, output, _ = two
+
+    def killed(path, **__):
+        if os.path.lexists(path):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        shutil.rmtree = os.unlink = killed
+        placing.clean_up(new, output)
+        os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    placing.clean_up(new, output)
+    assert os.listdir(directory) == ["out"] and content(output) == "old"
+
+
+def test_others_find_what_a_killed_process_was_removing(two, caplog):
+    directory, new, output, _ = two
+    left = placing.temporary_path(output, "0123456789ab") + ".gone"
+    os.rename(new, left)
+    fd = placing.hold(left)
+    placing.remove_leftovers(output)
+    assert os.path.lexists(left)  # its process is alive
+    placing.let_go(fd)
+    placing.remove_leftovers(output)
+    assert os.listdir(directory) == ["out"] and "which no program held" in caplog.text

@@ -42,7 +42,7 @@ AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
 #: Hidden names of outputs that are not complete, and of old ones that are replaced.
-HIDDEN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{12})\.partial(\.old)?", re.DOTALL)
+HIDDEN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{12})\.partial(\.old|\.gone)?", re.DOTALL)
 #: Errors of file systems, kernels and C libraries that cannot rename with flags.
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
@@ -450,8 +450,8 @@ def remove_leftovers(output: str) -> None:
     for entry in os.listdir(directory):
         parts = HIDDEN.fullmatch(entry)
         if parts and (parts["name"] == own or parts["token"].startswith(boot_word())):
-            temporary = os.path.join(directory, entry.removesuffix(".old"))
-            found[temporary] = os.path.join(directory, parts["name"])
+            of = os.path.join(directory, parts["name"])
+            found[temporary_path(of, parts["token"])] = of
     for temporary, of in sorted(found.items()):
         if _remove_if_left(temporary, of):
             log.warning(
@@ -463,9 +463,11 @@ def remove_leftovers(output: str) -> None:
 
 def _remove_if_left(temporary: str, output: str) -> bool:
     """Remove an unfinished output (and put an old one back) unless its owner lives."""
+    held = [temporary, temporary + ".gone"]
+    if os.path.lexists(temporary + ".old"):
+        held.append(output)  # between the two steps of a replacement, the owner's lock is on it
     with contextlib.ExitStack() as locks:
-        # Between the two steps of a replacement, the owner's lock is on the new output.
-        for path in (temporary, output) if os.path.lexists(temporary + ".old") else (temporary,):
+        for path in held:
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             except FileNotFoundError:
@@ -512,30 +514,24 @@ def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> N
 
 
 def clean_up(temporary: str, output: str) -> None:
-    """Remove leftovers of killed processes: only the old or the new output stays."""
-    old = temporary + ".old"
+    """Remove leftovers of killed processes: only the old or the new output stays.
+
+    A directory is renamed before it is removed, to a name by which the next call finds what a
+    killed process was removing. Other processes may still write chunks of it, for which they create
+    missing directories. Inside the directory, that would prevent its removal. Outside, they find
+    that it is another directory, and remove it.
+    """
+    old, gone = temporary + ".old", temporary + ".gone"
     if os.path.lexists(old) and not os.path.lexists(output):
         os.rename(old, output)
-    for path in (old, temporary):
-        remove(_set_aside(path))
-
-
-def _set_aside(path: str) -> str:
-    """Rename a directory that will be removed to the hidden name of a leftover; return the name.
-
-    Other processes may still write chunks of it, for which they create missing directories. Inside
-    the directory, that would prevent its removal. Outside, they find that it is another directory,
-    and remove it.
-    """
-    if not os.path.isdir(path) or os.path.islink(path) or not path.endswith(".partial"):
-        return path
-    name = path.removesuffix(".partial").rpartition(".")[0]
-    aside = f"{name}.{new_token()}.partial"
-    try:
-        os.rename(path, aside)
-    except OSError:
-        return path
-    return aside
+    remove(gone)
+    aside = temporary
+    if os.path.isdir(temporary) and not os.path.islink(temporary):
+        with contextlib.suppress(OSError):
+            os.rename(temporary, gone)
+            aside = gone
+    for path in (old, aside):
+        remove(path)
 
 
 def remove(path: str) -> None:
