@@ -25,12 +25,12 @@
 #include "docstrings.hpp"
 #include "errors.hpp"
 #include "geometry/interruption.hpp"
+#include "memory/crc32c.hpp"
 #include "numpy_arrays.hpp"
 #include "stream/receiver/consumer.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/sender/places.hpp"
 #include "stream/sender/producer.hpp"
-#include "stream/wire/crc32c.hpp"
 #include "stream/wire/endpoints.hpp"
 #include "stream/wire/plan_between.hpp"
 
@@ -104,7 +104,7 @@ private:
 std::uint32_t crc32c(nb::handle data) {
     const BufferView view(data, PyBUF_SIMPLE);
     if (!view.is_there) throw nb::python_error();
-    return stream::crc32c({static_cast<const std::byte*>(view.buffer.buf),
+    return memory::crc32c({static_cast<const std::byte*>(view.buffer.buf),
                            static_cast<std::size_t>(view.buffer.len)});
 }
 

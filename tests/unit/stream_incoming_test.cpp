@@ -16,8 +16,8 @@
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
 #include "datamover/floor_plan.hpp"
+#include "memory/crc32c.hpp"
 #include "stream/receiver/incoming_steps.hpp"
-#include "stream/wire/crc32c.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
@@ -53,7 +53,7 @@ struct Receiver {
     void say_end(std::int64_t count) const { say({.type = Frame::Type::end, .steps = count}); }
     void send(std::uint64_t place) const {
         const std::vector<std::byte> message(message_bytes);
-        const ChunkHeader header{.checksum = crc32c(message),
+        const ChunkHeader header{.checksum = memory::crc32c(message),
                                  .place = place,
                                  .bytes = message_bytes,
                                  .number = 10 + static_cast<std::int64_t>(place)};

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "memory/crc32c.hpp"
 #include "stream/sender/outbox.hpp"
-#include "stream/wire/crc32c.hpp"
 #include "stream/wire/headers.hpp"
 #include "stream/wire/message_memory.hpp"
 #include "stream_served.hpp"
@@ -52,7 +52,7 @@ TEST(StreamChecksum, IsThatOfTheVectorsOfRfc3720) {
                                                           {32, 0x28},
                                                           {40, 0x02}}};
     for (const auto& [at, value] : set) read[at] = static_cast<std::byte>(value);
-    for (const auto& checksum : {crc32c, crc32c_by_table}) {
+    for (const auto& checksum : {memory::crc32c, memory::crc32c_by_table}) {
         EXPECT_EQ(checksum(Bytes(32)), 0x8a9136aau);
         EXPECT_EQ(checksum(Bytes(32, std::byte{0xff})), 0x62a8ab43u);
         EXPECT_EQ(checksum(rising), 0x46dd794eu);
@@ -69,11 +69,11 @@ TEST(StreamChecksum, IsTheDefinitionsAtEveryLengthAndAlignment) {
         const std::size_t begin = draw() % 17;
         const std::size_t count = draw() % (n < 100 ? 40 : bytes.size() - begin);
         const auto part = std::span(bytes).subspan(begin, count);
-        ASSERT_EQ(crc32c(part), by_definition(part)) << begin << " " << count;
-        ASSERT_EQ(crc32c_by_table(part), by_definition(part)) << begin << " " << count;
+        ASSERT_EQ(memory::crc32c(part), by_definition(part)) << begin << " " << count;
+        ASSERT_EQ(memory::crc32c_by_table(part), by_definition(part)) << begin << " " << count;
         const std::size_t to = draw() % 64;
         Bytes copy(to + count + 1, std::byte{0xa5});
-        ASSERT_EQ(copy_with_crc32c(part, copy.data() + to), by_definition(part)) << count;
+        ASSERT_EQ(memory::copy_with_crc32c(part, copy.data() + to), by_definition(part)) << count;
         ASSERT_TRUE(std::equal(part.begin(), part.end(), copy.begin() + static_cast<long>(to)));
         ASSERT_TRUE(to == 0 || copy[to - 1] == std::byte{0xa5});
         ASSERT_EQ(copy.back(), std::byte{0xa5});

@@ -37,14 +37,14 @@ std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t 
 std::uint32_t IncomingMessage::taken_from(SegmentView segment, std::uint64_t begin,
                                           std::uint64_t offset, std::uint64_t count) {
     const std::span<const std::byte> there = segment->subspan(begin + offset, count);
-    if (memory_ != nullptr) return copy_with_crc32c(there, memory_.get() + offset);
+    if (memory_ != nullptr) return memory::copy_with_crc32c(there, memory_.get() + offset);
     if (segment_ == nullptr) {
         segment_ = std::move(segment);
         begin_ = begin;
     } else if (segment_ != segment || begin_ != begin) {
         throw Error(ErrorCode::peer_failed, "it sent a message in more than one place");
     }
-    return crc32c(there);
+    return memory::crc32c(there);
 }
 
 namespace {
@@ -147,7 +147,7 @@ bool DataReceiver::receive_once(IncomingSteps& steps) {
         count -= of_body;
         if (!body_.empty()) return is_all;
         const auto& [message, chunk] = *coming_;
-        check(steps, crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
+        check(steps, memory::crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
     }
     header_bytes_ += count;
     if (header_bytes_ < header_.size()) return is_all;

@@ -189,17 +189,11 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     /// Forgets the steps that all processes have taken.
     void release_taken() {
         const std::int64_t least = std::ranges::min_element(progress, {}, &Progress::taken)->taken;
-        const auto& travelling = queue.travelling();
-        std::int64_t end = 0;
-        while (!travelling.empty() && travelling.begin()->first < least) {
-            end = travelling.begin()->first + 1;
-            queue.taken(end - 1);
-        }
-        if (end == 0) return;
+        if (!queue.taken_before(least)) return;
         took = Clock::now();
         // A consumer that says this here alone, and not to those that keep the steps, has them no
         // longer.
-        audience.news_.taken.emplace_back(key, end);
+        audience.news_.taken.emplace_back(key, least);
         audience.changed_.notify_all();  // another stream may have the place
     }
     /// Nothing more comes of the step that was sent last.

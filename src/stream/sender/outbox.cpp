@@ -316,7 +316,7 @@ bool DataSender::begin_chunk() {
     if (end <= at) return false;
     const std::uint64_t bytes = std::min(chunk_bytes, end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    ChunkHeader header{.checksum = crc32c(chunk),
+    ChunkHeader header{.checksum = memory::crc32c(chunk),
                        .array = kept.array,
                        .place = kept.place,
                        .offset = at,

@@ -102,8 +102,11 @@ public:
         travelling_bytes_.emplace(step.place, step.bytes);
         return step;
     }
-    /// A step on its way has been taken.
-    void taken(std::int64_t place) { travelling_bytes_.erase(place); }
+    /// All steps before a place have been taken; whether any of them was on its way.
+    bool taken_before(std::int64_t place) {
+        const auto is_taken = [place](const auto& entry) { return entry.first < place; };
+        return std::erase_if(travelling_bytes_, is_taken) != 0;
+    }
     /// Counts what waits as dropped.
     void drop_all() {
         dropped_ += static_cast<std::int64_t>(waiting_.size());

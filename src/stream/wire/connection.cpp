@@ -109,18 +109,14 @@ void Event::set() const {
     [[maybe_unused]] const int result = ::eventfd_write(file(), 1);
 }
 
-void Event::clear() const {
-    eventfd_t count = 0;
-    ::eventfd_read(file(), &count);
-}
-
 std::optional<short> Event::wait(int socket, short events, std::chrono::milliseconds time) const {
     std::array<pollfd, 2> waiting{pollfd{file(), POLLIN, 0}, pollfd{socket, events, 0}};
     const int found = ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
     if (found < 0 && errno != EINTR)
         throw make_error(ErrorCode::peer_failed,
                          "waiting for a connection failed: ", std::strerror(errno));
-    if (waiting[0].revents != 0) clear();
+    eventfd_t count = 0;
+    if (waiting[0].revents != 0) ::eventfd_read(file(), &count);
     if (found == 0) return std::nullopt;
     return waiting[1].revents;
 }

@@ -75,7 +75,6 @@ public:
     explicit Event(bool serves_connection);
 
     void set() const;
-    void clear() const;
     int file() const { return file_.get(); }
     /// Waits until it is set, which clears it, or poll finds such events of a socket (below 0: no
     /// socket); so long at most (below 0: for ever). What was found of the socket; none where the

@@ -31,7 +31,7 @@ FrameHeader header_of(std::span<const std::byte> bytes, std::uint32_t max_bytes)
 }
 
 Frame frame_of(const FrameHeader& header, std::span<const std::byte> body, Frame::Type last) {
-    if (crc32c(body) != header.checksum)
+    if (memory::crc32c(body) != header.checksum)
         throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
     return Frame::read(body, last);
 }
@@ -48,60 +48,50 @@ void check_array_name(const std::string& name) {
                     "the name of an array must be UTF-8 text without control characters");
 }
 
-void Frame::Sender::pass(Words& words) {
-    words.pass_name(host).pass(port, 1, max_port).pass_name(local_name);
+Words& Frame::Sender::pass(Words& words) {
+    return words.pass_name(host).pass(port, 1, max_port).pass_name(local_name);
 }
 
-void Frame::pass(Words& words) {
+Words& Frame::pass(Words& words) {
     words.pass(type, 0, static_cast<std::int64_t>(Type::failed));
     switch (type) {
         case Type::greeting:
-            words.pass(version);
-            return;
+            return words.pass(version);
         case Type::control:
-            words.pass_name(key).pass(nprocs, 1, max_processes).pass(rank, 0).pass(token);
-            return;
+            return words.pass_name(key).pass(nprocs, 1, max_processes).pass(rank, 0).pass(token);
         case Type::data:
-            words.pass_name(key).pass(rank, 0).pass(pathway, 0).pass(token);
-            return;
+            return words.pass_name(key).pass(rank, 0).pass(pathway, 0).pass(token);
         case Type::welcome:
             words.pass_name(key).pass(pathways, 1, max_pathways);
             words.pass(goes_ahead, 0, 1).pass(is_pressed, 0, 1).pass(tells_by_messages, 0, 1);
-            words.pass(senders, [&](Sender& one) { one.pass(words); }, max_processes);
-            return;
+            return words.pass(senders, [&](Sender& one) { one.pass(words); }, max_processes);
         case Type::array:
-            array.pass(words);
-            return;
+            return array.pass(words);
         case Type::subscribe:
             words.pass(newest, 0, 1).pass(tells_by_messages, 0, 1);
-            words.pass(
+            return words.pass(
                 wanted,
                 [&](WantedArray& one) { pass_layout(words.pass_name(one.name), one.layout); },
                 max_array_number);
-            return;
         case Type::credit:
-            words.pass(steps, 1);
-            return;
+            return words.pass(steps, 1);
         case Type::step:
             words.pass(place, 0).pass(number, 0).pass(dropped, 0);
-            words.pass(
+            return words.pass(
                 numbers, [&](std::uint32_t& one) { words.pass(one, 0, max_array_number); },
                 max_array_number);
-            return;
         case Type::done:
-            words.pass(place, 0);
-            return;
+            return words.pass(place, 0);
         case Type::end:
-            words.pass(dropped, 0).pass(steps, 0);
-            return;
+            return words.pass(dropped, 0).pass(steps, 0);
         case Type::bye:
         case Type::failed:
-            words.pass(place, 0).pass(error, type == Type::failed);
-            return;
+            return words.pass(place, 0).pass(error, type == Type::failed);
         case Type::arrays:
         case Type::subscribed:
-            return;
+            break;
     }
+    return words;
 }
 
 Frame Frame::read(std::span<const std::byte> body, Type last) {
@@ -123,7 +113,7 @@ std::string Frame::bytes() {
     const auto body = std::as_bytes(std::span(words.numbers()));
     FrameHeader header;
     header.bytes = static_cast<std::uint32_t>(body.size());
-    header.checksum = crc32c(body);
+    header.checksum = memory::crc32c(body);
     header = sealed(header);
     std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
     return bytes.append(reinterpret_cast<const char*>(body.data()), body.size());

@@ -57,11 +57,11 @@ struct Frame {
         int port = 0;
         std::string local_name;
 
-        void pass(Words& words);
+        Words& pass(Words& words);
     };
 
     /// Writes or reads the fields of a frame of its type. Throws as Words.
-    void pass(Words& words);
+    Words& pass(Words& words);
     /// The frame of these bytes. Throws io, also if its type is after `last`.
     static Frame read(std::span<const std::byte> body, Type last = Type::failed);
     /// With its header.

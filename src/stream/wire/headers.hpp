@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/crc32c.hpp"
+#include "memory/crc32c.hpp"
 
 namespace datamover::stream {
 
@@ -74,7 +74,7 @@ std::span<const std::byte> bytes_of_header(const Header& header) {
 /// The header with the seal that it must have.
 template <class Header>
 Header sealed(Header header) {
-    header.seal = crc32c(bytes_of_header(header).subspan(sizeof header.seal));
+    header.seal = memory::crc32c(bytes_of_header(header).subspan(sizeof header.seal));
     return header;
 }
 

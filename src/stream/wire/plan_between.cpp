@@ -43,10 +43,9 @@ constexpr std::size_t max_dtype_characters = 1 << 16;
 
 }  // namespace
 
-void SentArray::pass(Words& words) {
+Words& SentArray::pass(Words& words) {
     words.pass(number, 0, max_array_number).pass_name(name).pass_name(dtype, max_dtype_characters);
-    words.pass(elem_bytes, 1, max_elem_bytes);
-    pass_layout(words, layout);
+    return pass_layout(words.pass(elem_bytes, 1, max_elem_bytes), layout);
 }
 
 MotionPlan plan_between(const Layout& source, const Layout& destination) {
@@ -77,15 +76,16 @@ Layout layout_of_bytes(std::string_view bytes) {
     }
 }
 
-void pass_layout(Words& words, Layout& layout) {
+Words& pass_layout(Words& words, Layout& layout) {
     std::string bytes;
     if (!words.reads()) bytes = bytes_of_layout(layout);
     words.pass(bytes);
-    if (!words.reads()) return;
+    if (!words.reads()) return words;
     layout = layout_of_bytes(bytes);
     if (layout.nprocs() > max_processes)
         throw make_error(ErrorCode::io, "a layout has ", layout.nprocs(), " processes; at most ",
                          max_processes, " are accepted");
+    return words;
 }
 
 }  // namespace datamover::stream

@@ -27,7 +27,7 @@ struct SentArray {
     std::int64_t elem_bytes = 0;
 
     /// Throws as pass_layout.
-    void pass(Words& words);
+    Words& pass(Words& words);
 };
 
 /// An array that a process wants its part of, in every step. The stream hears of its name and
@@ -59,6 +59,6 @@ std::string bytes_of_layout(const Layout& layout);
 Layout layout_of_bytes(std::string_view bytes);
 
 /// Writes or reads a layout as bytes. Throws as these.
-void pass_layout(Words& words, Layout& layout);
+Words& pass_layout(Words& words, Layout& layout);
 
 }  // namespace datamover::stream

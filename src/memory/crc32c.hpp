@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CRC32C: the checksum of stream messages.
+// CRC32C: the checksum of stream messages and of files.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace datamover::stream {
+namespace datamover::memory {
 
 /// The CRC32C of bytes (RFC 3720, section 12.1), by the processor's instruction if it has one.
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
@@ -18,4 +18,4 @@ std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to) n
 /// The same as crc32c, by a table, as on processors without such an instruction.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) noexcept;
 
-}  // namespace datamover::stream
+}  // namespace datamover::memory

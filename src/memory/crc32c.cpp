@@ -2,7 +2,7 @@
 // CRC32C, computed by the processor's instruction or by a table. The instruction takes 8 bytes at a
 // time and has a latency of three cycles, so three parts of the memory are processed in turn and
 // their results are combined.
-#include "stream/wire/crc32c.hpp"
+#include "memory/crc32c.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #define DATAMOVER_CRC_INSTRUCTION [[gnu::target("+crc")]]
 #endif
 
-namespace datamover::stream {
+namespace datamover::memory {
 namespace {
 
 /// Castagnoli's polynomial, its bits reversed.
@@ -153,4 +153,4 @@ std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to) n
     return ~crc;
 }
 
-}  // namespace datamover::stream
+}  // namespace datamover::memory
