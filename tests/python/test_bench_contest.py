@@ -24,6 +24,10 @@ class Alone:
         """Return the value of the only process."""
         return value
 
+    def allgather(self, value):
+        """Return the value of the only process."""
+        return [value]
+
 
 def lines(capsys):
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -69,6 +73,17 @@ def test_without_contenders_nothing_is_measured(capsys):
     contest.run()
     contest.print_all()
     assert lines(capsys) == [{"left_out": "theirs", "case": "a", "reason": "it is not installed"}]
+
+
+def test_a_package_that_cannot_be_imported_is_left_out(capsys, tmp_path, monkeypatch):
+    (tmp_path / "half_there.py").write_text("import what_it_needs_and_is_not_there")
+    monkeypatch.syspath_prepend(tmp_path)
+    contest = Contest(Alone(), 0.0, case="a")
+    assert contest.can_import("json") and not contest.can_import("not_there_at_all")
+    assert lines(capsys) == []
+    assert not contest.can_import("half_there")
+    why = "ModuleNotFoundError: No module named 'what_it_needs_and_is_not_there'"
+    assert lines(capsys) == [{"left_out": "half-there", "case": "a", "reason": why}]
 
 
 def test_a_contender_on_one_process_has_a_row():

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,19 @@ class Contest:
         self.add(
             name, work if result is not None else call, lambda: np.array_equal(found[0], wanted)
         )
+
+    def can_import(self, package: str) -> bool:
+        """Return whether all processes can import a package; note why not if it is installed."""
+        why = None if find_spec(package) is None else ""
+        try:
+            if why is not None:
+                import_module(package)
+        except Exception as e:  # whatever its own imports raise
+            why = f"{type(e).__name__}: {e}"
+        said = set(self.comm.allgather(why))
+        for reason in said - {None, ""}:
+            self.leave_out(package.replace("_", "-"), reason)
+        return said == {""}
 
     def leave_out(self, name: str, reason: str) -> None:
         """Note that a contender does not take part."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 from collections.abc import Iterator
@@ -130,7 +129,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
         return made
 
     contest.add_copy("datamover:new", new, wanted)
-    if importlib.util.find_spec("pylops_mpi"):
+    if contest.can_import("pylops_mpi"):
         from pylops_mpi import DistributedArray
 
         pylops = DistributedArray(tuple(shape), base_comm=comm, axis=0)
@@ -142,7 +141,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
             return pylops.redistribute(axis=1).local_array
 
         contest.add_copy("pylops-mpi", theirs, wanted)
-    if importlib.util.find_spec("heat"):
+    if contest.can_import("heat"):
         import heat
         from heat.core.communication import MPICommunication
 
@@ -155,7 +154,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
             return heat.resplit(split, 1).larray.numpy()
 
         contest.add_copy("heat", by_heat, wanted)
-    if not depth and importlib.util.find_spec("mpi4py_fft"):
+    if not depth and contest.can_import("mpi4py_fft"):
         from mpi4py_fft import DistArray
         from mpi4py_fft.pencil import Subcomm
 

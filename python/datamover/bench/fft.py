@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -113,9 +112,9 @@ def measure(comm: Any, seconds: float, case: str, kind: str, cut: str, shape: li
     _fill(u, _starts(layout, comm.rank))
     wanted = _modes(shape, _starts(plan.output.layout, comm.rank), u_hat.shape)
     forward.add("datamover", lambda: plan.forward(u, u_hat), lambda: np.allclose(u_hat, wanted))
-    if importlib.util.find_spec("mpi4py_fft"):
+    if forward.can_import("mpi4py_fft"):
         _add_mpi4py_fft(forward, comm, kind, cut, shape)
-    if importlib.util.find_spec("dtfft"):
+    if forward.can_import("dtfft"):
         _add_dtfft(forward, comm, kind, cut, shape)
     forward.run()
     forward.print_all()
@@ -149,15 +148,7 @@ def _add_mpi4py_fft(contest: Contest, comm: Any, kind: str, cut: str, shape: lis
 
 def _add_dtfft(contest: Contest, comm: Any, kind: str, cut: str, shape: list[int]) -> None:
     """Add dtFFT, whose dimensions are in Fortran's order and whose result is transposed."""
-    try:
-        import dtfft
-    except ImportError as e:
-        why = str(e)
-    else:
-        why = ""
-    reasons = [reason for reason in comm.allgather(why) if reason]
-    if reasons:
-        return contest.leave_out("dtfft", reasons[0])
+    import dtfft
 
     dtfft.set_config(dtfft.Config().set_enable_z_slab(cut == "slabs"))
     kinds = dtfft.PlanR2C if kind == "r2c" else dtfft.PlanC2C
@@ -192,7 +183,7 @@ def _measure_exchange(contest: Contest, comm: Any, shape: list[int]) -> None:
     ours = dm.Mover(plan, source, result, comm=comm)
     contest.add_copy("datamover", ours, wanted, result.interior())
     contest.add_copy("datamover:user", dm.Mover(plan, x, y, comm=comm), wanted, y)
-    if importlib.util.find_spec("mpi4py_fft"):
+    if contest.can_import("mpi4py_fft"):
         from mpi4py_fft.pencil import Pencil, Subcomm
 
         pencils = Pencil(Subcomm(comm, [comm.size, 1, 1]), shape, axis=1)
