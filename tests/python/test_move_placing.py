@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replacement of an output: at any moment, the old one or the new one is there, complete."""
 
-import contextlib
 import errno
 import os
 import shutil
