@@ -58,7 +58,7 @@ TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
         for (auto call = draw() % 40; call > 0; --call) {
             if (draw() % 2 == 0) {
                 if (const auto step = queue.next_to_send()) taken.push_back(step->number);
-                if (draw() % 2 == 0 && !taken.empty()) queue.taken(draw() % 8);
+                if (draw() % 2 == 0 && !taken.empty()) queue.taken_before(draw() % 8);
                 continue;
             }
             const std::int64_t bytes = 1 + draw() % 30;
