@@ -54,11 +54,13 @@ class Program:
 
 def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
     """Save and load with datamover: its own arrays, or those of NumPy."""
+    import zarr  # noqa: F401  (the first use imports it)
+
     import datamover as dm
     import datamover.files.formats
     import datamover.files.state
 
-    datamover.files.formats.known()  # imports what the first use would import
+    datamover.files.formats.known()  # imports the rest of what the first use imports
     layout = dm.BlockCyclic(p.shape, "(block, block, block)", nprocs=p.comm.size, grid=p.grid)
     given: dict[str, Any] = {}
     if own_arrays:
