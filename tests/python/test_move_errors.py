@@ -2,6 +2,7 @@
 """Moves that cannot succeed: one clear line, nothing left behind, everything as it was."""
 
 import errno
+import math
 import os
 import stat
 import subprocess
@@ -135,10 +136,16 @@ def test_raw_has_to_be_described(place, options, error, match):
         ({"axes": (0, 0)}, "not a permutation"),
         ({"axes": (0, 1, 2)}, "not a permutation"),
         ({"max_bytes": 0}, "must be positive"),
+        ({"max_bytes": 2**63}, "below 2\\*\\*63"),
     ],
 )
 def test_options_that_do_not_fit(place, options, match):
     refused(place, dm.errors.InvalidArgument, match, output="b.zarr", **options)
+
+
+@pytest.mark.parametrize("limit", [math.nan, math.inf, 1e9, "1G", None])
+def test_a_limit_of_memory_that_is_no_integer(place, limit):
+    refused(place, dm.errors.WrongType, "max_bytes", output="b.zarr", max_bytes=limit)
 
 
 def test_too_little_memory_for_a_chunk(place):

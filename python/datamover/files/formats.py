@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import json
 import math
-import numbers
 import os
 import stat
 import zipfile
@@ -20,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from datamover.arguments import flag, integers
+from datamover.arguments import byte_count, flag, integers
 from datamover.dtype_words import dtype_of, is_of_ml_dtypes
 from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
 from datamover.files import addresses
@@ -181,8 +180,9 @@ def verified(options: MoveOptions) -> MoveOptions:
     >>> verified(MoveOptions(chunks=[8, 8], axes=(1, 0)))
     MoveOptions(chunks=(8, 8), axes=(1, 0))
     """
-    if not isinstance(options.max_bytes, numbers.Real):
-        raise WrongType(f"max_bytes is {options.max_bytes!r}, it must be a number of bytes")
+    limit = options.max_bytes
+    if not isinstance(limit, DefaultLimit):
+        limit = byte_count(limit, "max_bytes")
     if options.along is not None and (not isinstance(options.along, str) or not options.along):
         raise WrongType(f"along is {options.along!r}, it must be the name of a dimension")
     if options.append and (options.along is None or options.overwrite or options.overwrite_group):
@@ -192,7 +192,7 @@ def verified(options: MoveOptions) -> MoveOptions:
     said = {name: getattr(options, name) for name in ("shape", "chunks", "shards", "axes")}
     sizes = {name: integers(size, name) for name, size in said.items() if size is not None}
     flags = {name: flag(getattr(options, name), name) for name in FLAGS}
-    return dataclasses.replace(options, **sizes, **flags)
+    return dataclasses.replace(options, max_bytes=limit, **sizes, **flags)
 
 
 class Reader:

@@ -238,8 +238,6 @@ class Job:
         self.axes = tuple(range(dims)) if options.axes is None else tuple(options.axes)
         if sorted(self.axes) != list(range(dims)):
             raise InvalidArgument(f"axes {self.axes} are not a permutation of 0 .. {dims - 1}")
-        if options.max_bytes < 1:
-            raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
         shape = tuple(given.shape[a] for a in self.axes)
         kept = given.kept and given.kept.permuted(self.axes)
         dtype = converted(given.dtype, options.output_dtype)
