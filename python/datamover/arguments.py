@@ -178,7 +178,7 @@ def memory_limit(value: Any, name: str = "max_bytes") -> int:
 
 def byte_count(value: Any, name: str, otherwise: str = "") -> int:
     """Return a positive number of bytes that the engine can count."""
-    count = _converted(operator.index, value, name, f"an integer{otherwise}")
+    count = _converted(operator.index, value, name, f"a number of bytes{otherwise}")
     if not 1 <= count <= MOST_BYTES:
         raise InvalidArgument(f"{name} is {count}; it must be positive and below 2**63{otherwise}")
     return count

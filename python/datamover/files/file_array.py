@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from datamover.arguments import flag, integers
+from datamover.arguments import byte_count, flag, integers
 from datamover.arrays import element_dtype
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import (
@@ -42,7 +42,7 @@ from datamover.files.agreement import Unfinished, threads_here, together
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.staged_moves import MAX_BYTES, limit_of
+from datamover.files.staged_moves import MAX_BYTES
 from datamover.files.state import native_dtype
 from datamover.files.state_items import agree_on
 from datamover.files.stripes import file_ranks
@@ -160,7 +160,7 @@ def open(
                 "by datamover.save or `datamover move`"
             )
         wanted = None if dtype is None else element_dtype(dtype)
-        of_file, limit = file_ranks(ranks, "ranks", comm.size), limit_of(max_bytes)
+        of_file, limit = file_ranks(ranks, "ranks", comm.size), byte_count(max_bytes, "max_bytes")
         replaces = flag(overwrite, "overwrite")
         if order not in (None, "C", "F"):
             raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')

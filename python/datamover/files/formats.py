@@ -190,9 +190,10 @@ def verified(options: MoveOptions) -> MoveOptions:
             f"{option('append', True)} needs {option('along')} and replaces nothing"
         )
     said = {name: getattr(options, name) for name in ("shape", "chunks", "shards", "axes")}
-    sizes = {name: integers(size, name) for name, size in said.items() if size is not None}
-    flags = {name: flag(getattr(options, name), name) for name in FLAGS}
-    return dataclasses.replace(options, max_bytes=limit, **sizes, **flags)
+    taken: dict[str, Any] = {"max_bytes": limit}
+    taken |= {name: integers(size, name) for name, size in said.items() if size is not None}
+    taken |= {name: flag(getattr(options, name), name) for name in FLAGS}
+    return dataclasses.replace(options, **taken)
 
 
 class Reader:

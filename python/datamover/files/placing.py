@@ -41,7 +41,8 @@ log = logging.getLogger("datamover")
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
-#: Hidden names of outputs that are not complete, and of old ones that are replaced.
+#: Hidden names of outputs that are not complete, of old ones that are replaced, and of directories
+#: that are being removed.
 HIDDEN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{12})\.partial(\.old|\.gone)?", re.DOTALL)
 #: Errors of file systems, kernels and C libraries that cannot rename with flags.
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from datamover._plan import BlockCyclic, FloorPlan, Region
-from datamover.arguments import memory_limit
 from datamover.arrays import Array, UserArrays
-from datamover.errors import InvalidState, WrongType
+from datamover.errors import InvalidState
 from datamover.files.agreement import threads_here, together
 from datamover.files.array_steps import StagedMove, steps_of
 from datamover.files.at_work import PIECE_BYTES, do_all, threads_within
@@ -60,13 +59,6 @@ KEPT_STEPS = 8
 
 #: A part of an array in a file: its name, the index of the first element, and the elements.
 Part = tuple[str, Shape, np.ndarray]
-
-
-def limit_of(max_bytes: Any) -> int:
-    """Return the memory limit that was given, checked. Local."""
-    if max_bytes is None:
-        raise WrongType("max_bytes is None, it must be a number of bytes")
-    return memory_limit(max_bytes)
 
 
 class Files:

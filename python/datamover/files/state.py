@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover.arguments import flag, integers
+from datamover.arguments import byte_count, flag, integers
 from datamover.arrays import Array
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names
 from datamover.files.agreement import together
-from datamover.files.staged_moves import MAX_BYTES, Work, limit_of
+from datamover.files.staged_moves import MAX_BYTES, Work
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
@@ -226,7 +226,7 @@ def save(
             "overwrite=": flag(overwrite, "overwrite"),
             "wait=": flag(wait, "wait"),
             "writers=": file_ranks(writers_of(output, writers, comm.size), "writers", comm.size),
-            "max_bytes=": limit_of(max_bytes),
+            "max_bytes=": byte_count(max_bytes, "max_bytes"),
         }
         if chunks is not None and not isinstance(chunks, Mapping):
             raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
@@ -332,7 +332,7 @@ def load(
 
         found = targets_of(targets, rows_of)
         items = {name: item for name, item in found.items() if item is not None}
-        ranks, limit = file_ranks(readers, "readers", comm.size), limit_of(max_bytes)
+        ranks, limit = file_ranks(readers, "readers", comm.size), byte_count(max_bytes, "max_bytes")
         if origin.names == (None,) and len(found) > 1:
             raise InvalidArgument(
                 f"{origin.path} holds one array; {len(found)} are to be loaded: {', '.join(found)}"
