@@ -43,6 +43,8 @@ class Suite:
         in its root directory.
     of_system : tuple of str
         Packages of Debian's Python that it needs.
+    separately : bool
+        Whether each test is a run of its own, for suites that hang after a failure on one process.
     """
 
     package: str
@@ -51,6 +53,7 @@ class Suite:
     conftest: str
     source: tuple[str, str] | None = None
     of_system: tuple[str, ...] = ()
+    separately: bool = False
 
     @property
     def place(self) -> Path:
@@ -101,32 +104,63 @@ class Suite:
         """Run the tests on a number of processes; return whether none fails only with ours."""
         self.prepare()
         print(f"{self.package} on {count} processes", flush=True)
-        ended, failed = self.failed_of(count, self.tests)
-        if failed:
-            print(f"{len(failed)} failed; again with the package's own exchanges", flush=True)
-            failed -= self.failed_of(count, sorted(failed), "--noconftest")[1]
-        print(f"fail only with datamover: {', '.join(sorted(failed)) or 'none'}", flush=True)
-        return ended and not failed
+        runs = [[test] for test in self.listed()] if self.separately else [self.tests]
+        passed = [self.is_as_good(count, tests) for tests in runs]
+        print(
+            f"{passed.count(True)} of {len(passed)} runs are as with its own exchanges", flush=True
+        )
+        return all(passed)
+
+    def is_as_good(self, count: str, tests: Iterable[str]) -> bool:
+        """Run tests with our movers; return whether what fails also fails without them."""
+        ended, failed = self.failed_of(count, tests)
+        if ended and not failed:
+            return True
+        again = sorted(failed) if ended else list(tests)
+        print(f"failed: {' '.join(again)}; again with the package's own exchanges", flush=True)
+        ended_without, failed_without = self.failed_of(count, again, "--noconftest")
+        only_ours = failed - failed_without
+        print(f"fail only with datamover: {', '.join(sorted(only_ours)) or 'none'}", flush=True)
+        return not only_ours and (ended or not ended_without)
+
+    def listed(self) -> list[str]:
+        """Return the tests that pytest finds."""
+        _, found = self.called([sys.executable], "--collect-only", *self.tests, capture=True)
+        return [line for line in found.splitlines() if "::" in line]
 
     def failed_of(self, count: str, tests: Iterable[str], *more: str) -> tuple[bool, set[str]]:
         """Run tests; return whether the run ended, and the tests that failed on some process."""
-        noted = self.place / "failed.txt"
-        noted.write_text("")
+        (self.place / "failed.txt").write_text("")
+        launch = [os.environ.get("MPIEXEC", "mpiexec"), "-n", count, sys.executable]
+        code, _ = self.called(launch, *more, *tests)
+        if code not in (0, 1):  # pytest's, if tests passed or failed
+            print(f"not ended within {self.limit_seconds} s, or a crash: code {code}", flush=True)
+        return code in (0, 1), set((self.place / "failed.txt").read_text().splitlines())
+
+    @property
+    def limit_seconds(self) -> int:
+        """The time limit of one run."""
+        return LIMIT_SECONDS // 20 if self.separately else LIMIT_SECONDS
+
+    def called(
+        self, launch: list[str], *arguments: str, capture: bool = False
+    ) -> tuple[int | None, str]:
+        """Run pytest; return its exit code, None if the time was over, and what it printed."""
         paths = [str(self.place), str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
-        given = {"PYTHONPATH": os.pathsep.join(paths), "PEERS_FAILED": str(noted)}
-        launch = [os.environ.get("MPIEXEC", "mpiexec"), "-n", count]
-        pytest = [sys.executable, "-m", "pytest", "-q", "-W", "ignore"]
+        given = {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PEERS_FAILED": str(self.place / "failed.txt"),
+        }
         plugins = ["-p", "no:cacheprovider", "-p", "failed_tests"]
         plain = ["-c", os.devnull, "--rootdir", "."]  # not our pytest options
-        command = [*launch, *pytest, *plugins, *plain, *more, *tests]
-        where = {"env": {**os.environ, **given}, "cwd": self.tests_in}
+        command = [*launch, "-m", "pytest", "-q", "-W", "ignore", *plugins, *plain, *arguments]
+        how = {"env": {**os.environ, **given}, "cwd": self.tests_in, "text": True}
+        pipe = subprocess.PIPE if capture else None
         try:
-            code = subprocess.run(command, **where, timeout=LIMIT_SECONDS).returncode
+            ended = subprocess.run(command, **how, stdout=pipe, timeout=self.limit_seconds)
         except subprocess.TimeoutExpired:
-            code = None
-        if code not in (0, 1):  # pytest's, if tests passed or failed
-            print(f"not ended within {LIMIT_SECONDS} s, or a crash: code {code}", flush=True)
-        return code in (0, 1), set(noted.read_text().splitlines())
+            return None, ""
+        return ended.returncode, ended.stdout or ""
 
 
 TRANSFERS = """
@@ -171,6 +205,7 @@ SUITES = (
         "import heat_moves\n\nheat_moves.patch()\n",
         source=("https://github.com/helmholtz-analytics/heat", "v1.3.1"),
         of_system=("torch", "torchvision"),
+        separately=True,
     ),
 )
 

@@ -16,6 +16,7 @@ from xarray.tests import test_backends as theirs
 from xarray.tests.test_backends import default_zarr_format  # noqa: F401  (their fixture)
 
 from datamover.files import move
+from datamover.xarray import to_zarr
 
 
 def names(function):
@@ -27,20 +28,29 @@ def names(function):
         codes += [found for found in code.co_consts if inspect.iscode(found)]
 
 
-def moved(base, output, engine):
-    """Make a class with the round trips of `base`, through a move to `output`, read by `engine`."""
+def moved(base, output, engine, is_direct=False):
+    """Make a class with the round trips of `base`, through a move to `output`, read by `engine`.
+
+    If `is_direct`, datamover writes the dataset itself, and xarray saves none.
+    """
 
     class Moved(base):
         @contextlib.contextmanager
         def roundtrip(self, data, save_kwargs=None, open_kwargs=None, allow_cleanup_failure=False):
             suffix = ".zarr" if issubclass(base, theirs.ZarrBase) else ".nc"
             with theirs.create_tmp_file(suffix, allow_cleanup_failure) as path:
-                self.save(data, path, **save_kwargs or {})
                 place = os.path.join(os.path.dirname(path), output)
                 said = {}
                 if engine == "zarr":
                     said["zarr_format"] = zarr.config.get("default_zarr_format")
-                move(path, place, **said)
+                if is_direct:
+                    data = data.copy()
+                    for name, encoding in (save_kwargs or {}).get("encoding", {}).items():
+                        data[name].encoding = encoding
+                    to_zarr(data, place, **said)
+                else:
+                    self.save(data, path, **save_kwargs or {})
+                    move(path, place, **said)
                 with xr.open_dataset(place, engine=engine, **open_kwargs or {}) as found:
                     yield found
 
@@ -57,3 +67,4 @@ TestZarrToZarr = moved(theirs.TestZarrDirectoryStore, "moved.zarr", "zarr")
 TestZarrToHdf5 = moved(theirs.TestZarrDirectoryStore, "moved.h5", "h5netcdf")
 TestHdf5ToHdf5 = moved(theirs.TestH5NetCDFData, "moved.h5", "h5netcdf")
 TestHdf5ToZarr = moved(theirs.TestH5NetCDFData, "moved.zarr", "zarr")
+TestDatasetToZarr = moved(theirs.TestZarrDirectoryStore, "moved.zarr", "zarr", is_direct=True)

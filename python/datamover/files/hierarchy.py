@@ -64,10 +64,12 @@ def places(
 def way(source: Any, output: str, options: MoveOptions) -> tuple[Way, MoveOptions]:
     """Return how an input becomes the output, and options with the output's defaults. Local.
 
+    The input may already be a way, which stays.
+
     These are the format of a Zarr output, from its enclosing group, and the name of a single HDF5
     dataset, from the input.
     """
-    found = _whole(source, output, options)
+    found = source if isinstance(source, Way) else _whole(source, output, options)
     to = formats.of_output(output, options).name
     if found is not None:
         formats.refuse(OF_ONE_ARRAY, options, f"is for one array; name it, as {ONE_ARRAY}")
@@ -137,7 +139,9 @@ def _format_by_name(output: str) -> str | None:
     return "zarr" if is_at_address and not formats.is_in_zarr(output) else None
 
 
-def output_place(source: str, output: str, options: MoveOptions, comm: MPI.Comm | None) -> Any:
+def output_place(
+    source: str | None, output: str, options: MoveOptions, comm: MPI.Comm | None
+) -> Any:
     """Return the place of the output. Collective."""
     overwrite_group = options.overwrite_group
     replaces = (options.overwrite or overwrite_group, overwrite_group)

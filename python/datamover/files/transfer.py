@@ -183,7 +183,7 @@ def move_between(
     begin = time.perf_counter()
     with together(comm):
         way, options = hierarchy.way(source, output, options)
-    place = hierarchy.output_place(way.source, output, options, comm)
+    place = hierarchy.output_place(way.place, output, options, comm)
     jobs: dict[str, Job] = {}
     is_first = comm is None or comm.rank == 0
     try:

@@ -57,6 +57,11 @@ class Way:
         self.copied: dict[str, ArraySpec] = {}
         self.lengths: dict[str, int] = {}
 
+    @property
+    def place(self) -> str | None:
+        """The real path or address of the input; None if it is in memory."""
+        return self.source
+
     def opened(self) -> contextlib.AbstractContextManager[Any]:
         """Open the input and read its contents; reject objects that the output cannot have.
 
