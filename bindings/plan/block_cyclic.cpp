@@ -92,14 +92,14 @@ nprocs : int
 grid_order : {"C", "F"}
     "C" for a grid that ``blacs_gridinit`` made with 'R', "F" for one made with 'C'.
 ranks : array of int, optional
-    The rank at each grid position, where it is not the position's number.
+    The rank at each grid position, if it differs from the number of the position.
 comm : mpi4py communicator, optional
     The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
 Raises
 ------
 InvalidArgument
-    An entry makes no sense, or the grid does not hold RSRC_ and CSRC_.
+    An entry is not valid, or the grid does not contain RSRC_ and CSRC_.
 Unsupported
     DTYPE_ is not 1.
 
@@ -122,16 +122,16 @@ The ScaLAPACK descriptor of a rank's part, for a two-dimensional layout.
 Parameters
 ----------
 rank : int
-    Of which process.
+    The process.
 context : int
     The BLACS context, which becomes ``CTXT_``.
 lld : int
-    Elements from one local column to the next; the least that is allowed where it is less.
+    Elements from one local column to the next; if it is too small, the minimum is used.
 
 Returns
 -------
 ndarray of int32
-    Nine entries, as Fortran wants them.
+    Nine entries, as in Fortran.
 
 Raises
 ------
@@ -166,7 +166,7 @@ void bind_scalapack(nb::class_<BlockCyclic>& c) {
 /** Python BlockCyclic
 An array distributed in blocks to a grid of processes, as in HPF and ScaLAPACK.
 
-The local storage of a process is one dense array of shape `local_shape(rank)`. A value; its size
+The local storage of a process is one dense array of shape `local_shape(rank)`. Immutable; its size
 does not depend on the array.
 
 Parameters
@@ -186,12 +186,12 @@ first_process : sequence of int, optional
 grid_order : {"C", "F"}
     How ranks are numbered in the grid: last dimension fastest, or first.
 ranks : array of int, optional
-    The rank of each block: each grid position in grid order, replica by replica; the identity
-    without it.
+    The rank of each block: each grid position in grid order, replica by replica; by default
+    0, 1, 2, ...
 replicas : int
-    Copies of the whole array, each on a grid of its own: HPF's ``ALIGN WITH T(..., *)``. As a
-    destination all receive; as a source the nearest sends: the receiver's own, then the lowest rank
-    on its node, then the lowest rank.
+    Copies of the whole array, each on a grid of its own: HPF's ``ALIGN WITH T(..., *)``. In a
+    destination all copies are filled. In a source the nearest copy is sent: the receiver's own,
+    then that of the lowest rank on its node, then that of the lowest rank.
 comm : mpi4py communicator, optional
     The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
@@ -221,8 +221,8 @@ Examples
 /** Python BlockCyclic.global_indices
 The global indices that a rank holds, one int64 array for each dimension.
 
-Their product is the rank's part: ``whole[np.ix_(*layout.global_indices(rank))]`` is its local
-array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
+Their product contains the rank's elements: ``whole[np.ix_(*layout.global_indices(rank))]`` is its
+local array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
 */
 void bind_block_cyclic(nb::module_& m) {
     nb::class_<BlockCyclic> c(m, "BlockCyclic", doc("BlockCyclic"));

@@ -119,8 +119,8 @@ Contiguous ranges of the flattened array, distributed to processes in turn.
 The array is flattened as ``array.ravel()`` does (last dimension fastest) and cut into ranges of
 `block_elems` elements; the last may be shorter. ``owners[0]`` holds the first range, ``owners[1]``
 the next, and so on, beginning again after the last. The local array of a process has one dimension:
-its ranges, one behind the other. This is how files of raw bytes and flat shards lie. A value; its
-size does not depend on the array.
+its ranges, one after the other, as in files of raw bytes and flat shards. Immutable; its size does
+not depend on the array.
 
 Parameters
 ----------
@@ -131,24 +131,24 @@ block_elems : int
 nprocs : int
     Number of processes; the ranks are 0 to nprocs - 1. Pass either this or `comm`.
 owners : array of int, optional
-    The ranks that hold ranges, in order; all of them without it.
+    The ranks that hold ranges, in order; by default all.
 comm : mpi4py communicator, optional
     The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
 Raises
 ------
 InvalidArgument
-    An extent is negative, `block_elems` is not positive, or a rank stands twice in `owners`.
+    An extent is negative, `block_elems` is not positive, or a rank occurs twice in `owners`.
 OutOfRange
     `owners` holds a rank outside 0 to nprocs - 1, or the array has more than 2^63 elements.
 
 Notes
 -----
-Plans from and to block-cyclic layouts and floor plans are compact where rows and ranges repeat
-together after few rows. Elsewhere what two processes share is worked out row by row whenever it is
-needed: binding a mover takes time for each part of a row, and about 24 bytes at most; beyond 2^28
-rows and ranges of one process a plan is refused as Unsupported. Source: the I/O mapping of the
-paper on network I/O, section 6.3.
+Plans from and to block-cyclic layouts and floor plans are compact if rows and ranges repeat
+together after few rows. Otherwise the common elements of two processes are computed row by row
+whenever they are needed: binding a mover takes time, and at most about 24 bytes, for each part of a
+row. With more than 2^28 rows and ranges of one process, a plan raises Unsupported. Source: the I/O
+mapping of the paper on network I/O, section 6.3.
 
 Examples
 --------
@@ -184,7 +184,7 @@ void bind_flat_cyclic(nb::module_& m) {
                 return std::pair(l.owner(place.block), place.position);
             },
             "index"_a,
-            "Who holds a flat index, and at which place of its local array. Raises OutOfRange.")
+            "The rank that holds a flat index, and the position in its array. Raises OutOfRange.")
         .def("__repr__", &flat_cyclic_repr);
 }
 

@@ -110,8 +110,8 @@ using Splits = std::vector<std::vector<std::int64_t>>;
 /** Python FloorPlan.uniform
 A domain, or a shape, cut evenly into a grid of blocks.
 
-Along a dimension the extents of blocks differ by at most one, the larger ones first. Block i (last
-dimension fastest) goes to rank i % nprocs. Raises InvalidArgument, Mismatch (dimensions).
+Along a dimension the extents of blocks differ by at most one, the larger ones first. Rank i %
+nprocs owns block i (last dimension fastest). Raises InvalidArgument, Mismatch (dimensions).
 
 Examples
 --------
@@ -123,19 +123,19 @@ Examples
 /** Python FloorPlan.tiles
 A domain, or a shape, cut into tiles of a given shape, smaller ones at the upper ends.
 
-`mapping` deals them to the ranks: "cyclic" round robin, "block" in contiguous shares as equal as
+`mapping` assigns them to the ranks: "cyclic" in turn, "block" in contiguous shares as equal as
 possible. Raises InvalidArgument, Mismatch (dimensions).
 */
 /** Python FloorPlan.from_splits
 A domain, or a shape, cut at given coordinates.
 
-`splits[d]` are the inner cuts of dimension d, ascending. Block i (last dimension fastest) goes to
-rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), InvalidArgument.
+`splits[d]` are the inner cuts of dimension d, ascending. Rank i % nprocs owns block i (last
+dimension fastest). Raises Mismatch (dimensions), OutOfRange (a cut outside), InvalidArgument.
 */
 /** Python FloorPlan.bisected
 A domain, or a shape, cut by recursive bisection, block i for rank i.
 
-Sizes are in proportion to `weights` (positive), each cut goes across the longest side. Raises
+Sizes are in proportion to `weights` (positive); each cut is across the longest side. Raises
 InvalidArgument. Source: Berger and Bokhari, IEEE Trans. Computers C-36(5), 1987.
 
 Examples
@@ -209,7 +209,8 @@ nb::tuple floor_plan_arguments(const FloorPlan& l) {
 /** Python FloorPlan
 A table of regions, each with an owner: the blocks of an irregular array.
 
-Regions may overlap, may be empty, and a rank may own any number of them. A value, cheap to copy.
+Regions may overlap and may be empty, and a rank may own any number of them. Immutable and cheap to
+copy.
 
 Parameters
 ----------
@@ -219,7 +220,7 @@ regions : sequence of Region, or (n, 2, dims) array of int
 owners : (n,) array of int
     The rank of each block.
 nprocs : int, optional
-    Number of processes; the largest owner + 1 without it.
+    Number of processes; by default the largest owner + 1.
 comm : mpi4py communicator, optional
     The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
@@ -247,10 +248,10 @@ Examples
 ([0, 2], [0, 2])
 */
 /** Python FloorPlan.with_owners
-The same blocks with other owners, as after balancing the load anew.
+The same blocks with other owners, for example after rebalancing the load.
 
-`owners` is the rank of each block, `nprocs` the number of processes (without it the largest owner
-+ 1). Raises as FloorPlan does. Local; takes time in the number of blocks.
+`owners` is the rank of each block, `nprocs` the number of processes (by default the largest
+owner + 1). Raises as FloorPlan does. Local; takes time in the number of blocks.
 
 Examples
 --------

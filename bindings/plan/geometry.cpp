@@ -69,14 +69,14 @@ nb::tuple slices(const Region& region, const Point& origin) {
 /** Python Region
 A box of index space: all points p with lo <= p < hi.
 
-Every box without points equals the one empty region of its number of dimensions. A value: it is
-never changed, every method is local and takes time in the number of dimensions.
+Every box without points equals the one empty region of its number of dimensions. Immutable. Every
+method is local and takes time proportional to the number of dimensions.
 
 Parameters
 ----------
 lo, hi : int or sequence of int
-    The lowest corner, and one past the highest, in 1 to 8 dimensions. Where `hi <= lo` the region
-    is empty.
+    The lowest corner, and one past the highest, in 1 to 8 dimensions. If `hi <= lo` in any
+    dimension, the region is empty.
 
 Raises
 ------
@@ -105,9 +105,9 @@ The region grown on both sides of each dimension.
 Parameters
 ----------
 width : int or sequence of int
-    By how many points, in all dimensions or for each; negative widths shrink.
+    Number of points, for all dimensions or for each; negative widths shrink the region.
 upper : int or sequence of int, optional
-    Widths of the upper sides; without it they are those of the lower sides.
+    Widths of the upper sides; by default those of the lower sides.
 
 Examples
 --------
@@ -121,7 +121,7 @@ The slices that select this region in an array whose first element is at `origin
 Parameters
 ----------
 origin : int or sequence of int, optional
-    The index of the array's first element; zero without it.
+    The index of the array's first element; by default zero.
 
 Raises
 ------
@@ -167,12 +167,12 @@ void bind_geometry(nb::module_& m) {
         .def_prop_ro("size", &Region::size, "Number of points.")
         .def_prop_ro("empty", &Region::empty, "Whether there are no points.")
         .def("contains", nb::overload_cast<const Region&>(&Region::contains, nb::const_),
-             "region"_a, "Whether a whole region lies inside; the empty one lies in every region.")
+             "region"_a, "Whether a region is inside; the empty region is inside every region.")
         .def("contains", nb::overload_cast<const Point&>(&Region::contains, nb::const_), "point"_a,
-             "Whether a point lies inside.")
+             "Whether a point is inside.")
         .def("__contains__", nb::overload_cast<const Region&>(&Region::contains, nb::const_))
         .def("__contains__", nb::overload_cast<const Point&>(&Region::contains, nb::const_))
-        .def("intersects", &Region::intersects, "other"_a, "Whether a point lies in both.")
+        .def("intersects", &Region::intersects, "other"_a, "Whether the two have a common point.")
         .def(
             "grown",
             [](const Region& r, const Point& width, const Point& upper) {
@@ -185,7 +185,7 @@ void bind_geometry(nb::module_& m) {
         .def("intersected", &Region::intersected, "other"_a, "The points in both; also `a & b`.")
         .def("__and__", &Region::intersected, "other"_a, nb::is_operator())
         .def("bounding", &Region::bounding, "other"_a,
-             "The smallest region that holds both; also `a | b`.")
+             "The smallest region that contains both; also `a | b`.")
         .def("__or__", &Region::bounding, "other"_a, nb::is_operator())
         .def("subtracted", &Region::subtracted, "other"_a,
              "The points that are not in `other`, as at most 2 * dims disjoint regions.")

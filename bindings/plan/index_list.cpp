@@ -35,11 +35,12 @@ nb::tuple index_list_arguments(const IndexList& l) {
 }  // namespace
 
 /** Python IndexList
-A list of flat indices for each rank: any ownership at all.
+A list of flat indices for each rank: any assignment of elements to processes.
 
-The local array of a rank has one dimension, in the order of its list. An index may stand in no list
-(nobody holds it), or several times in one list or in several: these are copies, of which the first
-of the lowest rank sends, and all receive. A value, cheap to copy.
+The local array of a rank has one dimension, in the order of its list. An index may be missing from
+all lists, or occur several times in one list or in several. These are copies of the element: in a
+source, the first copy of the lowest rank is sent; in a destination, all copies receive it.
+Immutable and cheap to copy.
 
 Parameters
 ----------
@@ -51,9 +52,9 @@ lists : sequence of arrays of int
 Raises
 ------
 OutOfRange
-    An index lies outside the shape.
+    An index is outside the shape.
 WrongType
-    Indices are no integers.
+    Indices are not integers.
 
 Examples
 --------

@@ -33,7 +33,7 @@ Parameters
 block : int
     The block's number.
 offset_bytes : int
-    Of the element with local index zero, from the array's base.
+    Offset of the element with local index zero from the array's base.
 strides_bytes : sequence of int
     Bytes from one index to the next, for each dimension.
 valid : Region

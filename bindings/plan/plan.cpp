@@ -107,8 +107,9 @@ MotionPlan filtered(MotionPlan plan, const std::function<nb::object(const Sectio
 /** Python MotionPlan.filter
 The plan of those sections for which keep(section) is true.
 
-A term of which all sections are kept stays as it is; else its kept sections become terms of their
-own, so that this takes time in the number of sections. Raises Unsupported for index lists.
+If all sections of a term are kept, the term is unchanged. Otherwise its kept sections become terms
+of their own, which takes time proportional to the number of sections. Raises Unsupported for index
+lists.
 
 Examples
 --------
@@ -119,17 +120,17 @@ Examples
 True
 */
 /** Python MotionPlan.reversed
-The plan that brings everything back: source and destination are exchanged.
+The plan in the opposite direction: source and destination are exchanged.
 
-Where several blocks hold an element, one of them sends it and all receive it, in either direction.
-`adjoint` is the plan in which all send.
+If several blocks hold an element, one of them sends it and all receive it, in either direction.
+In `adjoint`, all of them send it.
 */
 /** Python MotionPlan.adjoint
-Each pair of elements the other way: all copies come back to where they came from.
+The plan in the opposite direction, in which all copies of an element are sent back.
 
-What several blocks received comes back from all of them to the one that sent it, and with
-``op="add"`` is summed there. It is the adjoint (transpose) of the plan as a linear map, and
-equals `reversed` where nobody holds copies.
+An element that several blocks received is sent by all of them to the block that sent it, and
+``op="add"`` sums the values there. It is the adjoint (transpose) of the plan as a linear map, and
+equals `reversed` if no element has copies.
 
 Examples
 --------
@@ -139,8 +140,8 @@ Examples
 >>> plan.reversed().incoming(0), plan.adjoint().incoming(0)
 ({0: 1}, {0: 1, 1: 1})
 
-Blocks that share nodes: first all contributions to a node are summed by the lowest block that
-holds it, then that one tells the others; both with one array as source and destination.
+Blocks that share nodes: the adjoint sums all contributions to a node in the lowest block that holds
+it, and the plan copies the sum to the others, both with one array as source and destination.
 
 >>> shared = dm.FloorPlan([dm.Region(0, 5), dm.Region(4, 9)], [0, 1])
 >>> tell = dm.redistribute(shared, shared)
@@ -212,9 +213,9 @@ Unsupported
 /** Python MotionPlan.outgoing
 Number of elements that a rank sends to each peer, itself included.
 
-`nodes` holds a number of the node of each rank, where a replicated source should send from the
-receiver's node; a mover knows them by itself. Local; takes time in the rank's own part of the plan.
-Raises OutOfRange, and Mismatch when `nodes` are of another number of ranks.
+`nodes` contains the number of the node of each rank, so that the copy of a replicated source on the
+receiver's node sends; a mover determines them by itself. Local; takes time in the rank's own part
+of the plan. Raises OutOfRange, and Mismatch if `nodes` has another length.
 
 Examples
 --------
@@ -225,7 +226,7 @@ Examples
 {0: 6, 1: 6}
 */
 /** Python MotionPlan.relation
-Which address goes to which address, for what one rank sends to another.
+The pairs of addresses of the elements that one rank sends to another.
 
 Parameters
 ----------
@@ -234,9 +235,9 @@ source_rank, destination_rank : int
 elem_bytes : int
     Size of an element.
 order : {"C", "F"}
-    Order of the elements in the local arrays, where their memory is not given.
+    Order of the elements in the local arrays, if their memory is not given.
 source_memory, destination_memory : MemoryLayout, optional
-    Where the two processes keep their blocks; without it densely, see `dense_memory`.
+    Memory layouts of the two processes; by default dense, see `dense_memory`.
 
 Returns
 -------
@@ -355,16 +356,16 @@ void bind_builders(nb::module_& m) {
 }  // namespace
 
 /** Python MotionPlan
-Which section of which block goes where: a sum of terms between two layouts.
+Plan of a move: a sum of terms between two layouts.
 
-A value that is read, edited, merged, filtered, reversed and composed; it knows nothing of memory.
-`len` counts terms, `plan[i]` is a term, and iterating gives the sections that they stand for.
+You can read, edit, merge, filter, reverse and compose plans. They do not depend on memory layouts.
+`len` counts terms, `plan[i]` is a term, and iterating gives the sections that they represent.
 ``a + b`` has the terms of both.
 
 Parameters
 ----------
 source, destination : BlockCyclic, FloorPlan or IndexList
-    Layouts for equally many processes. The plan is empty.
+    Layouts for the same number of processes. The plan is empty at first.
 
 Raises
 ------
@@ -403,7 +404,7 @@ Examples
 (True, True)
 */
 /** Python MotionPlan.from_bytes
-The plan that `to_bytes` wrote. Nothing in the bytes is trusted.
+The plan that `to_bytes` wrote. Malformed input raises an error.
 
 Raises
 ------

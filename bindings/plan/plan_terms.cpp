@@ -20,7 +20,7 @@ constexpr auto axes_or_none = &tuple_or_none<int>;
 constexpr auto flip_or_none = &tuple_or_none<bool>;
 
 /** Python SectionCopy
-One section that goes from a block to a block.
+A section of one block that is copied to a section of another.
 
 Parameters
 ----------
@@ -84,19 +84,21 @@ void bind_section_copy(nb::module_& m) {
         field("axes", &SectionCopy::axes, "How dimensions are permuted on the way, or None.",
               axes_or_none),
         field("source_step", &SectionCopy::source_step,
-              "Every so many-th index that is read, per dimension; None: all.", step_or_none),
+              "Distance between the indices that are read, per dimension; None: all.",
+              step_or_none),
         field("destination_step", &SectionCopy::destination_step,
-              "Every so many-th index that is written, per dimension; None: all.", step_or_none),
+              "Distance between the indices that are written, per dimension; None: all.",
+              step_or_none),
         field("flip", &SectionCopy::flip,
               "Which dimensions of the destination get descending indices, or None.",
               flip_or_none));
 }
 
 /** Python Redistribution
-A whole region of the source layout that goes to a region of the destination layout.
+A region of the source layout that is copied to a region of the destination layout.
 
-A term of a plan that stands for all its sections, whoever owns them. `redistribute` makes plans of
-one such term.
+A term of a plan that represents all sections of the region, whatever their owners. `redistribute`
+makes plans of one such term.
 
 Parameters
 ----------
@@ -106,8 +108,8 @@ source_region, destination_region : Region
 axes : sequence of int, optional
     Dimension k of the destination is dimension axes[k] of the source.
 partial : bool
-    Whether elements of the destination that no block of the source holds stay as they are; else
-    they are an error where the plan is bound.
+    Whether elements of the destination that no block of the source holds are left unchanged. By
+    default, they are an error when the plan is bound.
 flip : sequence of bool, optional
     The dimensions of the destination that get the source's indices in descending order.
 */
@@ -140,7 +142,7 @@ void bind_redistribution(nb::module_& m) {
                field("axes", &Redistribution::axes,
                      "How dimensions are permuted on the way, or None.", axes_or_none),
                field("partial", &Redistribution::partial,
-                     "Whether elements that no block of the source holds stay as they are."),
+                     "Whether elements that no block of the source holds are left unchanged."),
                field("reversed", &Redistribution::reversed,
                      "Whether it is the source of which all must be held by the destination."),
                field("adjoint", &Redistribution::adjoint,
@@ -153,7 +155,7 @@ void bind_redistribution(nb::module_& m) {
 /** Python HaloExchange
 The ghosts of all blocks of a floor plan, filled from the interiors.
 
-A term of a plan that stands for all its sections; made by `halo`.
+A term of a plan that represents all its sections; made by `halo`.
 */
 void bind_halo_exchange(nb::module_& m) {
     nb::class_<HaloExchange> c(m, "HaloExchange", doc("HaloExchange"));
@@ -168,11 +170,11 @@ void bind_halo_exchange(nb::module_& m) {
     add_fields(
         c, field("lower", &HaloExchange::lower, "Ghosts on the lower side of each dimension."),
         field("upper", &HaloExchange::upper, "Ghosts on the upper side of each dimension."),
-        field("domain", &HaloExchange::domain, "The extents that wrap around."),
-        field("periodic", &HaloExchange::periodic, "Which dimensions wrap around."),
+        field("domain", &HaloExchange::domain, "The periodic domain."),
+        field("periodic", &HaloExchange::periodic, "The periodic dimensions."),
         field("corners", &HaloExchange::corners, "Whether edges and corners are filled too."),
-        field("reversed", &HaloExchange::reversed, "Whether ghosts go back to the interiors."),
-        field("colors", &HaloExchange::colors, "Into how many colors points fall; 1: all move."),
+        field("reversed", &HaloExchange::reversed, "Whether ghosts are copied to the interiors."),
+        field("colors", &HaloExchange::colors, "Number of colors; 1: all points move."),
         field("color", &HaloExchange::color, "The color of the points that move."));
 }
 

@@ -77,7 +77,7 @@ Mismatch
 InvalidArgument
     An address is negative, or an element size not positive.
 WrongType
-    The addresses are no integers.
+    The addresses are not integers.
 */
 /** Python AddressRelation.join
 The k-th source of one half goes to the k-th destination of another.
@@ -85,17 +85,17 @@ The k-th source of one half goes to the k-th destination of another.
 Raises Mismatch when they hold different numbers of elements.
 */
 /** Python AddressRelation.encode
-The same pairs in the same order, kept in another encoding.
+The same pairs in the same order, stored in another encoding.
 
 Takes time and memory in the number of elements.
 
 Parameters
 ----------
 encoding : {"pairs", "blocks", "runs", "dictionary", "product", "offsets"}
-    How they are kept. Each can hold any relation.
+    The encoding. Each can store any relation.
 max_elems : int
-    A short relation may stand for very many elements: more than these are refused, unless they
-    are kept as products already.
+    Maximum number of elements, because a short encoding may represent very many. Does not apply
+    if they are already stored as products.
 
 Raises
 ------
@@ -253,10 +253,10 @@ void bind_looking(nb::class_<AddressRelation>& c) {
 }  // namespace
 
 /** Python AddressRelation
-An ordered set of pairs: which address goes to which address.
+An ordered set of pairs of source and destination addresses.
 
-Kept compactly, in one of six encodings, and decoded while copying. A value, cheap to copy. Its
-order is that of a message. Made by `MotionPlan.relation`, or from arrays of addresses by
+Stored compactly, in one of six encodings, and decoded while copying. Immutable and cheap to copy.
+Its order is that of a message. Made by `MotionPlan.relation`, or from arrays of addresses by
 `from_pairs`.
 
 Notes

@@ -42,16 +42,16 @@ AddressRelation made_by(const std::function<nb::object()>& make) {
 }  // namespace
 
 /** Python RelationCache
-Keeps relations under a bound of memory.
+A cache of relations with a memory limit.
 
-The least recently used leave first. Relations with the same hint belong to one operation and leave
-together, since one of them is of little use without the others. What has left is made again and is
-equal.
+The least recently used ones are evicted first. Relations with the same hint belong to one operation
+and are evicted together, because one of them is of little use without the others. An evicted
+relation is created again when it is needed.
 
 Parameters
 ----------
 limit_bytes : int
-    How many bytes the encodings of all relations held may occupy.
+    Maximum number of bytes of the encodings of all stored relations.
 
 Raises
 ------
@@ -78,16 +78,16 @@ Examples
 (1, 0)
 */
 /** Python RelationCache.get
-The relation of a key, from memory or made now.
+Return the relation of a key from the cache, or create it.
 
 Parameters
 ----------
 key : str
-    What tells it from all others.
+    Its unique key.
 make : callable
     Makes the relation; it must give the same one every time. What it raises is passed on.
 hint : str, optional
-    Relations with the same hint leave together.
+    Relations with the same hint are evicted together.
 
 Returns
 -------
@@ -118,7 +118,7 @@ void bind_relation_cache(nb::module_& m) {
                 return cache.drop(hint_words(hint));
             },
             "hint"_a, "Forget the relations of a hint; returns their number.")
-        .def("clear", &RelationCache::clear, "Forget all relations.")
+        .def("clear", &RelationCache::clear, "Remove all relations.")
         .def_prop_rw(
             "limit_bytes", [](const RelationCache& c) { return c.statistics().limit_bytes; },
             &RelationCache::set_limit,
@@ -137,7 +137,7 @@ void bind_relation_cache(nb::module_& m) {
 // Python bindings of RecomputeModel. As RecomputeModel.
 
 /** Python RecomputeModel
-Is it quicker to keep a relation and decode it, or to recompute it?
+Model of when it is faster to keep a relation and decode it than to recompute it.
 
 The paper's model for a relation of pairs that is put: data and destination addresses both enter the
 message. Times are in seconds per element. `datamover bench model` measures the parameters.

@@ -233,7 +233,7 @@ source, destination : array or buffer
     converted by NumPy's rules. The two must not overlap, except where the relation reads and writes
     different addresses.
 op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
-    How an element is combined with the one in place; replaced without it.
+    How an element is combined with the existing one; by default it replaces it.
 
 Raises
 ------

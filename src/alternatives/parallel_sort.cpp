@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "distribute/messages.hpp"
 #include "mpi/collectives.hpp"
+#include "mpi/part_messages.hpp"
 
 namespace datamover::alternatives {
 namespace {
@@ -136,8 +136,8 @@ private:
     };
     /// Sends one message to a peer that sends one here.
     void exchange(int peer, const Message& out, const Message& in) const {
-        distribute::Messages messages(group_, tag_);
-        const distribute::Part to{in.data, in.bytes}, from{out.data, out.bytes};
+        mpi::Messages messages(group_, tag_);
+        const mpi::Part to{in.data, in.bytes}, from{out.data, out.bytes};
         messages.receive({&to, 1}, peer, in.memory);
         messages.send({&from, 1}, peer, out.memory);
         messages.wait();

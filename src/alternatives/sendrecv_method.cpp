@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "alternatives.hpp"
-#include "distribute/messages.hpp"
+#include "mpi/part_messages.hpp"
 
 namespace datamover::alternatives {
 namespace {
@@ -166,7 +166,7 @@ private:
     const ColumnTransfer& transfer_;
     std::int64_t elem_bytes_;  ///< of all columns
     bool one_column_;
-    distribute::Messages sends_, receives_;
+    mpi::Messages sends_, receives_;
     std::int64_t buffer_elems_;
     std::vector<Buffer> buffers_;
     memory::AllocationPtr incoming_;

@@ -205,7 +205,8 @@ private:
     void dispatch(const Staged& target) {
         if (target.elems == 0) return;
         const std::byte* from = staging_->data + target.offset_bytes;
-        const Part part{from, target.elems * elem_bytes_, memory::place_of(staging_.get(), from)};
+        const mpi::Part part{from, target.elems * elem_bytes_,
+                             memory::place_of(staging_.get(), from)};
         lanes_.give(target.rank, target.elems, {&part, 1}, staging_);
     }
 
@@ -218,8 +219,8 @@ private:
         return all;
     }
 
-    std::vector<Part> room_for(const LaneSource& source) const {
-        std::vector<Part> parts;
+    std::vector<mpi::Part> room_for(const LaneSource& source) const {
+        std::vector<mpi::Part> parts;
         for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
             const std::int64_t bytes = transfer_.columns[c].elem_bytes;
             parts.push_back(
@@ -231,7 +232,7 @@ private:
     void place(const LaneSource& source) {
         note_progress();
         const std::byte* from = source.places.empty() ? nullptr : source.places.front();
-        for (const Part& part : room_for(source)) {
+        for (const mpi::Part& part : room_for(source)) {
             if (!from) break;
             std::memcpy(const_cast<std::byte*>(part.data), from, at(part.bytes));
             from += part.bytes;

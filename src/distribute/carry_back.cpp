@@ -115,7 +115,7 @@ private:
         for (int r = 0; r < s_.nprocs(); ++r) {
             const std::int64_t elems = portion_.given[at(r)];
             if (elems == 0 || r == s_.rank()) continue;
-            std::vector<Part> parts;
+            std::vector<mpi::Part> parts;
             auto copies = std::make_shared<std::vector<memory::AllocationPtr>>();
             for (std::size_t c = 0; c < sources_.size(); ++c) {
                 const std::int64_t start = start_bytes(c, r);

@@ -65,7 +65,7 @@ private:
             const std::int64_t elems = s_.send_counts[at(r)];
             if (elems == 0 || r == s_.rank()) continue;
             const std::byte* from = staging_->data + starts_[at(r)];
-            const Part part{from, bytes_of(elems), memory::place_of(staging_.get(), from)};
+            const mpi::Part part{from, bytes_of(elems), memory::place_of(staging_.get(), from)};
             lanes_.give(r, elems, {&part, 1}, staging_);
         }
     }

@@ -7,10 +7,10 @@
 
 namespace datamover::distribute {
 
-void Lanes::give(int rank, std::int64_t elems, std::span<const Part> parts,
+void Lanes::give(int rank, std::int64_t elems, std::span<const mpi::Part> parts,
                  std::shared_ptr<const void> memory) {
     const int position = s_.channel->position(rank);
-    const bool reachable = position >= 0 && std::ranges::all_of(parts, [](const Part& part) {
+    const bool reachable = position >= 0 && std::ranges::all_of(parts, [](const mpi::Part& part) {
                                return part.place.has_value();
                            });
     if (position >= 0) {

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "messages.hpp"
 #include "migration_state.hpp"
+#include "mpi/part_messages.hpp"
 
 namespace datamover::distribute {
 
@@ -25,7 +25,7 @@ struct LaneSource {
 
 /// Memory that a message is received into.
 struct LaneRoom {
-    std::vector<Part> parts;
+    std::vector<mpi::Part> parts;
     std::shared_ptr<const void> memory;
 };
 
@@ -45,7 +45,7 @@ public:
 
     /// Gives elements to a process, as parts in `memory`, which stay as they are until all are
     /// taken.
-    void give(int rank, std::int64_t elems, std::span<const Part> parts,
+    void give(int rank, std::int64_t elems, std::span<const mpi::Part> parts,
               std::shared_ptr<const void> memory);
     /// Whether all that was given has been taken.
     bool all_taken();
@@ -98,7 +98,7 @@ private:
     NodeSlot& slot_;
     std::int64_t elem_bytes_;
     bool in_portions_;
-    Messages sends_, receives_;
+    mpi::Messages sends_, receives_;
     std::vector<LaneSource> sources_;
     std::vector<int> readers_, taken_from_;  ///< positions on the node
 };

@@ -21,6 +21,7 @@
 #include "checked_call.hpp"
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
+#include "part_messages.hpp"
 #include "process_group.hpp"
 #include "waiting.hpp"
 
@@ -39,17 +40,28 @@ static_assert(std::is_nothrow_copy_constructible_v<Error>);
 }  // namespace
 
 void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
+    wait_in(
+        call,
+        [&] {
+            int done = 0;
+            check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+            return done != 0;
+        },
+        load);
+}
+
+/// Also before there are boards, which are put up with the first exchanges: then nobody could be
+/// told.
+void ProcessGroup::wait_in(const char* call, const std::function<bool()>& done, Load load) const {
     Waiting waiting(processors_);
     if (load == Load::data) waiting.stay_awake();
-    // Boards are put up with the first collectives, which have none yet: nobody could be told.
     if (!board_) waiting.defer_deadline();
     mpi::wait(
         waiting,
         [&] {
-            int done = 0;
-            check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
-            if (!done && board_) check_alive_while_waiting();
-            return done != 0;
+            const bool is_done = done();
+            if (!is_done && board_) check_alive_while_waiting();
+            return is_done;
         },
         [&] {
             throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
@@ -223,12 +235,17 @@ std::string ProcessGroup::broadcast(int rank, std::string text) const {
 
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     const std::vector<std::int64_t>& values) const {
-    return gather_in(node_comm_, node_ranks_.size(), values);
+    if (board_)
+        if (auto heard = allgather_on_node(FailureBoard::Question::all, values))
+            return *std::move(heard);
+    return gather_among(node_ranks_, values);
 }
 
+/// What is gathered may be much: where one process has no memory for it, the others wait for it.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
     const std::vector<std::int64_t>& values) const {
-    return gather_in(comm_, static_cast<std::size_t>(size_), values);
+    if (is_one_node()) return gather_on_node(values);
+    return gather_among({}, values);
 }
 
 namespace {
@@ -251,20 +268,58 @@ std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
 
 }  // namespace
 
-/// Of a communicator of `n` processes: this node's, or of all. What is gathered may be much: where
-/// one process has no memory for it, the others are in a call of MPI that waits for it.
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
-    MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
+/// Of some processes that all make this call, or of all.
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_among(
+    const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const {
     try {
-        return allgatherv_unchecked(comm, n, values);
+        const bool is_all = ranks.empty() || std::ssize(ranks) == size_;
+        return is_all ? gather_of_all(values) : gather_by_messages(ranks, values);
     } catch (...) {
         if (board_) fail(current_error(*this));
         throw;
     }
 }
 
-std::vector<std::vector<std::int64_t>> ProcessGroup::allgatherv_unchecked(
-    MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
+/// Each process sends to each other one. Of two calls one after the other, the second one's
+/// messages may come before the first one has ended; MPI keeps the order of those of each process.
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_by_messages(
+    const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const {
+    check_still_running();
+    check_alive_at_start();
+    const auto all = std::make_shared<std::vector<std::vector<std::int64_t>>>(ranks.size());
+    const auto bytes_of = [](const std::vector<std::int64_t>& words) {
+        const auto bytes = std::as_bytes(std::span(words));
+        return Part{bytes.data(), std::ssize(bytes)};
+    };
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+        if (ranks[i] != rank_)
+            missing.push_back(i);
+        else
+            (*all)[i] = values;
+    const auto mine = std::make_shared<const std::vector<std::int64_t>>(values);
+    Messages messages(*this, gather_tag);
+    for (const std::size_t i : missing) messages.send(bytes_of(*mine), ranks[i], mine);
+    const auto has_come = [&](std::size_t i) {
+        const std::int64_t bytes = messages.probe(ranks[i]);
+        if (bytes < 0) return false;
+        (*all)[i].resize(static_cast<std::size_t>(bytes) / sizeof(std::int64_t));
+        messages.receive(bytes_of((*all)[i]), ranks[i], all);
+        return true;
+    };
+    wait_in(
+        "a gather on a node",
+        [&] {
+            std::erase_if(missing, has_come);
+            return messages.all_complete() && missing.empty();
+        },
+        Load::numbers);
+    return std::move(*all);
+}
+
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
+    const std::vector<std::int64_t>& values) const {
+    const auto n = static_cast<std::size_t>(size_);
     struct Buffers {
         int count = 0;
         std::vector<int> counts, starts;
@@ -272,10 +327,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::allgatherv_unchecked(
     };
     const auto buffers = std::make_shared<Buffers>();
     Buffers& b = *buffers;
-    if (board_ && n == node_ranks_.size()) {
-        if (auto heard = allgather_on_node(FailureBoard::Question::all, values))
-            return *std::move(heard);
-    } else if (n <= most_in_slots) {
+    if (!(board_ && is_one_node()) && n <= most_in_slots) {
         // A few numbers of each come with their count; where no process brings more, nothing else
         // is exchanged.
         b.mine.assign(slot_numbers, 0);
@@ -285,14 +337,14 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::allgatherv_unchecked(
         carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
             constexpr int count = slot_numbers;
             return MPI_Iallgather(b.mine.data(), count, MPI_INT64_T, b.all.data(), count,
-                                  MPI_INT64_T, comm, request);
+                                  MPI_INT64_T, comm_, request);
         });
         if (auto all = in_slots(b.all)) return *std::move(all);
     }
     b.count = to_int(static_cast<std::int64_t>(values.size()), "count");
     b.counts.resize(n);
     carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
-        return MPI_Iallgather(&b.count, 1, MPI_INT, b.counts.data(), 1, MPI_INT, comm, request);
+        return MPI_Iallgather(&b.count, 1, MPI_INT, b.counts.data(), 1, MPI_INT, comm_, request);
     });
     b.starts.assign(n, 0);
     std::int64_t total = 0;
@@ -304,7 +356,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::allgatherv_unchecked(
     b.all.resize(static_cast<std::size_t>(total));
     carry_out("MPI_Iallgatherv", buffers, [&](MPI_Request* request) {
         return MPI_Iallgatherv(b.mine.data(), b.count, MPI_INT64_T, b.all.data(), b.counts.data(),
-                               b.starts.data(), MPI_INT64_T, comm, request);
+                               b.starts.data(), MPI_INT64_T, comm_, request);
     });
     std::vector<std::vector<std::int64_t>> result(n);
     for (std::size_t i = 0; i < n; ++i) {

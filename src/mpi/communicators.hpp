@@ -60,7 +60,7 @@ private:
 MPI_Comm duplicate_when_all_came(MPI_Comm comm);
 
 /// Those that a process group leaves. Some may be null, but not the first one.
-using LeftCommunicators = std::array<MPI_Comm, 3>;
+using LeftCommunicators = std::array<MPI_Comm, 2>;
 
 /// Frees those that are not null.
 void free(LeftCommunicators& comms) noexcept;

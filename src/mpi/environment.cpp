@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Surroundings of this process: environment variables, threads that may call MPI, and processors.
+// Surroundings of this process: environment variables, threads that may call MPI, machine,
+// processors.
 #include "environment.hpp"
 
 #include <mpi.h>
@@ -9,11 +10,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <tuple>
 
 #include "checked_call.hpp"
+#include "geometry/digest.hpp"
 #include "geometry/instruction_set.hpp"
 #include "geometry/make_error.hpp"
 #include "memory/environment_number.hpp"
@@ -116,6 +119,24 @@ void check_thread() {
         throw Error(ErrorCode::invalid_state,
                     "MPI was initialised for calls from its main thread only; another thread needs "
                     "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+}
+
+namespace {
+
+std::string first_line(const char* path) {
+    std::string line;
+    std::getline(std::ifstream(path), line);
+    return line;
+}
+
+}  // namespace
+
+std::int64_t machine_number() {
+    char host[256] = {}, processes[64] = {};
+    if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+    if (readlink("/proc/self/ns/pid", processes, sizeof processes - 1) < 0) processes[0] = '\0';
+    return geometry::text_digest(
+        concat(first_line("/proc/sys/kernel/random/boot_id"), ' ', host, ' ', processes));
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Surroundings of this process: environment variables, threads that may call MPI, and processors.
+// Surroundings of this process: environment variables, threads that may call MPI, machine,
+// processors.
 #pragma once
 
 #include <array>
@@ -31,6 +32,11 @@ bool may_call_unasked();
 /// Throws invalid_state when this thread may not call MPI at the level that it was initialised
 /// with. Cheap.
 void check_thread();
+
+/// A number that processes of one machine share if they see each other's process ids, and processes
+/// of other machines or containers hardly ever do: of the kernel's boot, the name of the host and
+/// the namespace. Local.
+std::int64_t machine_number();
 
 /// A bit for each processor that this process may run on: a batch system, a container or `taskset`
 /// may leave it fewer than the machine has.

@@ -54,14 +54,13 @@ void FailureBoard::leave(std::unique_ptr<FailureBoard> board, Remains remains) n
     }
     while (ended != nullptr) {
         const std::unique_ptr<FailureBoard> one(std::exchange(ended, ended->next_left_));
-        if (one->all_have_begun_the_same()) one->free_communicators();
+        if (one->all_have_begun_the_same()) one->free_communicator();
     }
 }
 
-void FailureBoard::free_communicators() noexcept {
-    if (!is_running() || is_ending()) return;
-    for (MPI_Comm* comm : {&remains_.node_comm, &remains_.comm})
-        if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
+void FailureBoard::free_communicator() noexcept {
+    if (is_running() && !is_ending() && remains_.comm != MPI_COMM_NULL)
+        MPI_Comm_free(&remains_.comm);
 }
 
 bool FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {

@@ -27,7 +27,7 @@ Error another_order(int rank, std::string_view whose);
 
 /// What a process tells all others once, when an MPI call of its failed.
 struct FailureNotice {
-    static constexpr int tag = 0;  ///< of the message to other nodes; movers have tags from 1
+    static constexpr int tag = 0;  ///< of the message to other nodes
     std::int32_t rank = 0;
     std::int32_t code = 0;
     char text[248] = {};
@@ -72,14 +72,14 @@ public:
     /// Local.
     FailureBoard(MPI_Comm comm, const NodeShares& boards, int position, std::vector<int> far_ranks);
 
-    /// What goes with a board. Communicators of a group of one node.
+    /// What goes with a board. The communicator is that of a group of one node.
     struct Remains {
-        MPI_Comm comm = MPI_COMM_NULL, node_comm = MPI_COMM_NULL;
+        MPI_Comm comm = MPI_COMM_NULL;
         std::vector<std::shared_ptr<const void>> kept{};
     };
     /// Ends this process's part in the group. Another one may still read here what was said last,
     /// and ring: the memory goes back once all of the node have left. Then, or in a later call, the
-    /// communicators are freed if all have begun as many operations: where none was given up, all
+    /// communicator is freed if all have begun as many operations: where none was given up, all
     /// have ended. Local, from any thread.
     static void leave(std::unique_ptr<FailureBoard> board, Remains remains) noexcept;
 
@@ -134,7 +134,7 @@ private:
     void receive_notice();
     /// False where the board has a notice.
     static bool write(Board& board, const FailureNotice& notice) noexcept;
-    void free_communicators() noexcept;
+    void free_communicator() noexcept;
     /// On this process's board or on another one of the node; null where there is none.
     const FailureNotice* first_notice() const;
     static Error error_of(const FailureNotice& notice);

@@ -14,17 +14,17 @@
 
 namespace datamover::mpi {
 
-static_assert(FailureNotice::tag == 0);  // no mover's
+static_assert(FailureNotice::tag < gather_tag);  // no mover's
 
 /// The first place from `place` on whose tags are free here; a place more than a turn away if there
 /// is none.
 std::int64_t MessageTags::free_from(std::int64_t place, int count) const {
     const std::lock_guard lock(mutex_);
-    for (const std::int64_t last = place + largest_; place <= last;) {
+    for (const std::int64_t last = place + all_; place <= last;) {
         const std::int64_t first = first_tag(place), end = first + count;
         const auto after = in_use_.lower_bound(end);
-        if (end > largest_ + 1)
-            place += largest_ + 1 - first;  // to the next turn
+        if (end > first_mover_tag + all_)
+            place += first_mover_tag + all_ - first;  // to the next turn
         else if (after != in_use_.begin() && std::prev(after)->second > first)
             place += std::prev(after)->second - first;
         else
@@ -35,14 +35,14 @@ std::int64_t MessageTags::free_from(std::int64_t place, int count) const {
 
 int MessageTags::next(const ProcessGroup& group, int count) {
     std::int64_t place = free_from(next_place_, count);
-    bool agreed = place + count <= largest_;  // in the first turn
+    bool agreed = place + count <= all_;  // in the first turn
     while (!agreed) {
         const auto proposed = group.maximum({place, -place});
         place = proposed[0];
         agreed = place == -proposed[1];
-        if (place > next_place_ + largest_)
-            throw make_error(ErrorCode::unsupported, "the movers of a communicator use its ",
-                             largest_, " message tags (MPI_TAG_UB), and one more needs ", count,
+        if (place > next_place_ + all_)
+            throw make_error(ErrorCode::unsupported, "the movers of a communicator use its ", all_,
+                             " message tags (MPI_TAG_UB), and one more needs ", count,
                              "; free movers that are no longer used, or make the mover on a "
                              "duplicate of the communicator");
         if (!agreed) place = free_from(place, count);

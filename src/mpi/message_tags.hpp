@@ -15,11 +15,16 @@ class ProcessGroup;
 /// first of them.
 using ClaimedTags = std::shared_ptr<const int>;
 
-/// The tags in use on this process. They are handed out in turn, from 1 to the largest of MPI and
-/// then from 1 again.
+/// The tag of the messages by which the processes of a node gather values.
+inline constexpr int gather_tag = 1;
+/// The first tag of a mover.
+inline constexpr int first_mover_tag = 2;
+
+/// The tags in use on this process. They are handed out in turn, from first_mover_tag to the
+/// largest of MPI and then from the first again.
 class MessageTags : public std::enable_shared_from_this<MessageTags> {
 public:
-    explicit MessageTags(int largest) : largest_(largest) {}
+    explicit MessageTags(int largest) : all_(largest - first_mover_tag + 1) {}
 
     /// The first of `count` tags that follow each other, which no process has in use. Collective;
     /// local until all tags have been handed out once, then a reduction or more. Throws, on all
@@ -30,9 +35,9 @@ public:
 
 private:
     std::int64_t free_from(std::int64_t place, int count) const;
-    std::int64_t first_tag(std::int64_t place) const { return 1 + place % largest_; }
+    std::int64_t first_tag(std::int64_t place) const { return first_mover_tag + place % all_; }
 
-    const std::int64_t largest_;
+    const std::int64_t all_;  ///< how many tags there are
     /// Counts on from one turn to the next, the same on all processes.
     std::int64_t next_place_ = 0;
     mutable std::mutex mutex_;

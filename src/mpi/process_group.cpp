@@ -99,11 +99,6 @@ void ProcessGroup::agree_on_environment() {
 /// Where memory cannot be shared, each process of the node is a node of its own. The processes of
 /// this node, and only they, have come to this together.
 void ProcessGroup::fall_back_to_single_process_node() {
-    MPI_Comm alone = MPI_COMM_NULL;
-    check(MPI_Comm_split(node_comm_, my_node_position_, 0, &alone), "MPI_Comm_split");
-    std::swap(alone, node_comm_);
-    check(MPI_Comm_free(&alone), "MPI_Comm_free");
-    check(MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     node_ranks_ = {rank_};
     my_node_position_ = 0;
     create_failure_boards();
@@ -120,7 +115,7 @@ ProcessGroup::~ProcessGroup() {
     const bool has_failed = board_ && board_->shows_failure();
     if (has_failed && !is_ending() && leaves_nothing_under_way()) {
         // Where another process has something under way, or has not come to this, they stay.
-        FailureBoard::leave(std::move(board_), {comm_, node_comm_, std::move(kept_)});
+        FailureBoard::leave(std::move(board_), {comm_, std::move(kept_)});
         return;
     }
     // Where MPI ends, it may find messages under way from a process that failed; MPICH 5 ends the
@@ -133,10 +128,9 @@ ProcessGroup::~ProcessGroup() {
         board_.release();
         return;
     }
-    if (board_)
-        FailureBoard::leave(std::move(board_), {MPI_COMM_NULL, MPI_COMM_NULL, std::move(kept_)});
+    if (board_) FailureBoard::leave(std::move(board_), {MPI_COMM_NULL, std::move(kept_)});
     extensions_.clear();
-    LeftCommunicators comms{comm_, node_comm_, turns_comm_};
+    LeftCommunicators comms{comm_, turns_comm_};
     if (!is_one_node()) {
         free_when_all_left(comms);
         return;
@@ -164,35 +158,28 @@ void ProcessGroup::abandon(std::shared_ptr<const void> memory) const noexcept {
     keep_forever(std::move(memory));
 }
 
+/// Takes no call of MPI that blocks: a process that is stopped or killed meanwhile would hold the
+/// others in it for ever.
 void ProcessGroup::find_node() {
-    MPI_Comm real_node = MPI_COMM_NULL;
-    check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &real_node),
-          "MPI_Comm_split_type");
-    int position = 0, processes = 0;
-    check(MPI_Comm_rank(real_node, &position), "MPI_Comm_rank");
-    check(MPI_Comm_size(real_node, &processes), "MPI_Comm_size");
-    machine_ranks_.resize(static_cast<std::size_t>(processes));
-    ProcessorSet usable = usable_processors();
-    int code = MPI_Allgather(&rank_, 1, MPI_INT, machine_ranks_.data(), 1, MPI_INT, real_node);
-    if (code == MPI_SUCCESS)
-        code = MPI_Allreduce(MPI_IN_PLACE, usable.data(), static_cast<int>(usable.size()),
-                             MPI_UINT64_T, MPI_BOR, real_node);
-    if (code != MPI_SUCCESS) {
-        MPI_Comm_free(&real_node);
-        check(code, "a first exchange within a node");
-    }
-    processors_ = processes > count(usable) ? Processors::shared : Processors::one_each;
+    const std::int64_t mine = machine_number();
+    const auto machines = gather({mine});
+    for (int rank = 0; rank < size_; ++rank)
+        if (machines[static_cast<std::size_t>(rank)].front() == mine)
+            machine_ranks_.push_back(rank);
+    const auto processes = std::ssize(machine_ranks_);
+    const auto position = std::ranges::lower_bound(machine_ranks_, rank_) - machine_ranks_.begin();
     const std::int64_t pretend = pretend_node_size();
-    const int color = pretend > 0 ? static_cast<int>(position / pretend) : 0;
-    code = MPI_Comm_split(real_node, color, position, &node_comm_);
-    MPI_Comm_free(&real_node);
-    check(code, "MPI_Comm_split");
-    check(MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    int node_size = 0;
-    check(MPI_Comm_size(node_comm_, &node_size), "MPI_Comm_size");
-    check(MPI_Comm_rank(node_comm_, &my_node_position_), "MPI_Comm_rank");
-    const auto first = machine_ranks_.begin() + (position - my_node_position_);
-    node_ranks_.assign(first, first + node_size);
+    my_node_position_ = static_cast<int>(pretend > 0 ? position % pretend : position);
+    const std::int64_t first = position - my_node_position_;
+    const std::int64_t end =
+        pretend > 0 ? std::min<std::int64_t>(first + pretend, processes) : std::int64_t{processes};
+    ProcessorSet usable = usable_processors();
+    const std::vector<std::int64_t> words(usable.begin(), usable.end());
+    for (const auto& theirs : gather_among(machine_ranks_, words))
+        for (std::size_t i = 0; i < usable.size(); ++i)
+            usable[i] |= static_cast<std::uint64_t>(theirs[i]);
+    processors_ = processes > count(usable) ? Processors::shared : Processors::one_each;
+    node_ranks_.assign(machine_ranks_.begin() + first, machine_ranks_.begin() + end);
 }
 
 void ProcessGroup::let_mpi_progress() const noexcept {

@@ -38,8 +38,8 @@ struct NodeShares {
 /// What is waited for: MPI moves data of any size only while it is polled, so that nobody sleeps.
 enum class Load { numbers, data };
 
-/// The library's private view of a user's communicator: one duplicate with MPI_ERRORS_RETURN, one
-/// communicator per node, the pool of shared memory. Made once per user communicator and cached on
+/// The library's private view of a user's communicator: a duplicate with MPI_ERRORS_RETURN, the
+/// processes of this node, the pool of shared memory. Made once per user communicator and cached on
 /// it.
 class ProcessGroup {
 public:
@@ -189,16 +189,19 @@ private:
     std::string named_process(const Error& error) const;
     bool is_one_node() const { return std::ssize(node_ranks_) == size_; }
     void wait(Waiting& waiting, const std::function<bool()>& done) const;
+    void wait_in(const char* call, const std::function<bool()>& done, Load load) const;
     void wait_for_agreement(std::uint64_t agreement) const;
     std::vector<std::int64_t> largest(FailureBoard::Question question,
                                       std::vector<std::int64_t> values) const;
     std::optional<std::vector<std::vector<std::int64_t>>> allgather_on_node(
         FailureBoard::Question question, std::span<const std::int64_t> mine) const;
     void check_same_question(std::uint64_t agreement) const;
-    std::vector<std::vector<std::int64_t>> gather_in(MPI_Comm comm, std::size_t n,
-                                                     const std::vector<std::int64_t>& values) const;
-    std::vector<std::vector<std::int64_t>> allgatherv_unchecked(
-        MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const;
+    std::vector<std::vector<std::int64_t>> gather_among(
+        const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const;
+    std::vector<std::vector<std::int64_t>> gather_by_messages(
+        const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const;
+    std::vector<std::vector<std::int64_t>> gather_of_all(
+        const std::vector<std::int64_t>& values) const;
 
     // A group is used by the thread that makes a collective call, of which a communicator has one
     // at a time, and meanwhile by every thread that pushes rounds on, or lets movers and
@@ -206,7 +209,6 @@ private:
 
     // Set by the constructor, then read by any thread.
     MPI_Comm comm_ = MPI_COMM_NULL;
-    MPI_Comm node_comm_ = MPI_COMM_NULL;
     int rank_ = 0, size_ = 1, my_node_position_ = 0;
     std::vector<int> node_ranks_, machine_ranks_;
     Processors processors_ = Processors::shared;

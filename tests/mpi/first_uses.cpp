@@ -3,8 +3,8 @@
 // or its timeout expires.
 //
 // A process that is interrupted while it waits for the others continues the wait in its next call.
-// Once all have arrived, it must not abandon the first use: the others are in MPI calls that would
-// wait for it forever.
+// Once all have arrived, it does not abandon the first use for some seconds: nothing could tell the
+// others.
 #include <mpi.h>
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <new>
 #include <optional>
+#include <vector>
 
 #include "datamover/error.hpp"
 #include "mpi/process_group.hpp"
@@ -27,6 +28,8 @@ constexpr std::int64_t late_polls = 100;
 /// How often process 0 has polled, in memory that all processes share.
 std::atomic<std::int64_t>* polls = nullptr;
 bool counts_polls = false;
+/// The last call of MPI that would block until other processes make it, too; none: nullptr.
+const char* blocking_call = nullptr;
 /// Of this process: comes late to what follows when all have come.
 bool is_late = false;
 int barriers = 0;
@@ -56,6 +59,49 @@ int MPI_Iallreduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op o
     }
     return PMPI_Iallreduce(in, out, n, type, op, comm, request);
 }
+
+#define DATAMOVER_BLOCKING_CALL(name, parameters, arguments) \
+    int MPI_##name parameters {                              \
+        blocking_call = "MPI_" #name;                        \
+        return PMPI_##name arguments;                        \
+    }
+DATAMOVER_BLOCKING_CALL(Barrier, (MPI_Comm comm), (comm))
+DATAMOVER_BLOCKING_CALL(Bcast, (void* data, int n, MPI_Datatype type, int root, MPI_Comm comm),
+                        (data, n, type, root, comm))
+DATAMOVER_BLOCKING_CALL(Allreduce,
+                        (const void* in, void* out, int n, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm),
+                        (in, out, n, type, op, comm))
+DATAMOVER_BLOCKING_CALL(Allgather,
+                        (const void* in, int n, MPI_Datatype type, void* out, int m,
+                         MPI_Datatype of_out, MPI_Comm comm),
+                        (in, n, type, out, m, of_out, comm))
+DATAMOVER_BLOCKING_CALL(Alltoall,
+                        (const void* in, int n, MPI_Datatype type, void* out, int m,
+                         MPI_Datatype of_out, MPI_Comm comm),
+                        (in, n, type, out, m, of_out, comm))
+DATAMOVER_BLOCKING_CALL(Comm_dup, (MPI_Comm comm, MPI_Comm* made), (comm, made))
+DATAMOVER_BLOCKING_CALL(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* made),
+                        (comm, color, key, made))
+DATAMOVER_BLOCKING_CALL(Comm_split_type,
+                        (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made),
+                        (comm, type, key, info, made))
+DATAMOVER_BLOCKING_CALL(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* made),
+                        (comm, group, made))
+DATAMOVER_BLOCKING_CALL(Comm_create_group,
+                        (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made),
+                        (comm, group, tag, made))
+DATAMOVER_BLOCKING_CALL(Recv,
+                        (void* data, int n, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                         MPI_Status* status),
+                        (data, n, type, rank, tag, comm, status))
+DATAMOVER_BLOCKING_CALL(Ssend,
+                        (const void* data, int n, MPI_Datatype type, int rank, int tag,
+                         MPI_Comm comm),
+                        (data, n, type, rank, tag, comm))
+DATAMOVER_BLOCKING_CALL(Wait, (MPI_Request * request, MPI_Status* status), (request, status))
+DATAMOVER_BLOCKING_CALL(Waitall, (int n, MPI_Request* requests, MPI_Status* statuses),
+                        (n, requests, statuses))
 }
 
 namespace datamover::mpi {
@@ -125,6 +171,24 @@ INSTANTIATE_TEST_SUITE_P(Ends, FirstUses,
                                            End{"deadline", [] { set_default_timeout(1e-6); },
                                                [] { set_default_timeout(std::nullopt); }}),
                          [](const auto& info) { return info.param.name; });
+
+/// A process that is stopped or killed in it would hold the others in such a call for ever: no
+/// deadline, and no interrupt, ends one.
+TEST(FirstUse, TakesNoCallThatALostProcessWouldBlock) {
+    const mpi_test::OwnComm comm;
+    barriers = 0;
+    blocking_call = nullptr;
+    const ProcessGroupPtr group = ProcessGroup::of(comm);
+    const auto heard = group->gather_on_node(
+        std::vector<std::int64_t>(1000 + static_cast<std::size_t>(group->rank()), group->rank()));
+    EXPECT_EQ(blocking_call, nullptr) << blocking_call;
+    const std::vector<int>& ranks = group->node_ranks();
+    ASSERT_EQ(heard.size(), ranks.size());
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+        EXPECT_EQ(heard[i],
+                  std::vector<std::int64_t>(1000 + static_cast<std::size_t>(ranks[i]), ranks[i]));
+    barriers = 0;
+}
 
 }  // namespace
 }  // namespace datamover::mpi

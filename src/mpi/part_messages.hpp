@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One MPI message for all elements of a pair of processes.
+// Messages of bytes in several parts of memory, and their completion.
 #pragma once
 
 #include <mpi.h>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "memory/segment_pool.hpp"
-#include "mpi/process_group.hpp"
+#include "process_group.hpp"
 
-namespace datamover::distribute {
+namespace datamover::mpi {
 
 /// Bytes that lie together.
 struct Part {
@@ -26,7 +26,7 @@ struct Part {
 /// lets them, and the memory of the others is kept for ever.
 class Messages {
 public:
-    Messages(const mpi::ProcessGroup& group, int tag) : group_(group), tag_(tag) {}
+    Messages(const ProcessGroup& group, int tag) : group_(group), tag_(tag) {}
     ~Messages();
     Messages(const Messages&) = delete;
     Messages& operator=(const Messages&) = delete;
@@ -64,10 +64,10 @@ private:
     /// The number of one more.
     std::size_t next(std::shared_ptr<const void> memory, bool is_send);
 
-    const mpi::ProcessGroup& group_;
+    const ProcessGroup& group_;
     int tag_;
     std::vector<UnderWay> under_way_;
     std::vector<std::size_t> unused_;  ///< numbers that can be used again
 };
 
-}  // namespace datamover::distribute
+}  // namespace datamover::mpi
