@@ -78,7 +78,7 @@ def _check_that_all_is_listed() -> None:
 def _describe_layout(app, what, name, obj, options, lines) -> None:
     """Describe the union type `Layout`, which cannot have a docstring of its own."""
     if name == "datamover.Layout":
-        lines[:] = ["Any layout: the union of the four classes, for annotations and `isinstance`."]
+        lines[:] = ["Any layout: the union of the four classes, for annotations and isinstance."]
 
 
 def setup(app) -> None:
