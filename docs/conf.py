@@ -74,7 +74,6 @@ def _check_that_all_is_listed() -> None:
         raise ValueError(f"docs/reference differs from the faces in {sorted(missing)}")
 
 
-
 def _describe_layout(app, what, name, obj, options, lines) -> None:
     """Describe the union type `Layout`, which cannot have a docstring of its own."""
     if name == "datamover.Layout":
