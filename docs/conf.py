@@ -27,14 +27,14 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
-# The Python face: all that `datamover.__all__` names, one page each.
+# The Python interface: all that `datamover.__all__` names, one page each.
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
-# The C and C++ faces, from Doxygen's XML.
+# The C and C++ interfaces, from Doxygen's XML.
 breathe_projects = {face: str(ROOT / "build/docs/doxygen" / face / "xml") for face in ("c", "cpp")}
 breathe_default_project = "cpp"
 breathe_domain_by_extension = {"h": "c", "hpp": "cpp"}
@@ -72,6 +72,17 @@ def _check_that_all_is_listed() -> None:
     missing |= set(shown) ^ installed
     if missing:
         raise ValueError(f"docs/reference differs from the faces in {sorted(missing)}")
+
+
+def _describe_layout(app, what, name, obj, options, lines) -> None:
+    """Describe the union type `Layout`, which cannot have a docstring of its own."""
+    if name == "datamover.Layout":
+        lines[:] = ["Any layout: the union of the four classes, for annotations and isinstance."]
+
+
+def setup(app) -> None:
+    """Register the hook of autodoc."""
+    app.connect("autodoc-process-docstring", _describe_layout, priority=1000)
 
 
 _check_that_all_is_listed()

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-/// What an example says of its results; a process for which it is not so ends all.
+/// Checks a result of an example; a process on which it does not hold ends all processes.
 inline void expect(bool holds, const char* what) {
     if (holds) return;
     std::fprintf(stderr, "not so: %s\n", what);

@@ -32,7 +32,7 @@ void expect_on_all(const Call& call, ErrorCode code) {
     }
 }
 
-/// Calls that bind: process 0 refuses, in place of the call that it cannot make.
+/// Collective set-up: process 0 reports that it cannot make the call that the others make.
 void calls_of_all(MPI_Comm comm, int rank, int nprocs) {
     const BlockCyclic rows({8, 8}, "(block, *)", nprocs), columns({8, 8}, "(*, block)", nprocs);
     const Array u(comm, rows, sizeof(double)), v(comm, columns, sizeof(double));
@@ -50,11 +50,11 @@ void calls_of_all(MPI_Comm comm, int rank, int nprocs) {
             datamover::index_lists(comm, {nprocs}, lists);
         },
         ErrorCode::io);
-    // It costs the others nothing but the call.
+    // Only this call fails on the others; they can continue.
     Mover(comm, redistribute(rows, columns), u, v)();
 }
 
-/// Elements, of which process 0 has none to give: at once, and by start and wait.
+/// Migrations in which process 0 cannot take part: in one call, and by start and wait.
 void elements(MPI_Comm comm, int rank, int nprocs) {
     const std::int32_t next = (rank + 1) % nprocs;
     datamover::TargetList targets;
@@ -81,9 +81,8 @@ void elements(MPI_Comm comm, int rank, int nprocs) {
     expect(!to_next.in_flight(), "given up on all");
 }
 
-/// A move that is given up half way: whoever has not come so far, or waits
-/// for it, learns of that. On its
-/// communicator nothing moves any more, so the program has one of its own for it.
+/// A move that one process aborts: processes that have not completed it get an error. Its
+/// communicator can no longer be used, so the program duplicates one for it.
 void given_up(MPI_Comm all, int rank, int nprocs) {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(all, &comm);
@@ -92,8 +91,8 @@ void given_up(MPI_Comm all, int rank, int nprocs) {
     try {
         Mover mover(comm, redistribute(rows, columns), u, v);
         mover.start();
-        if (rank != 0) mover.wait(60);  // returns where all that it waits for had come before
-        mover.abort();  // in flight on process 0, as when an exception comes before the wait
+        if (rank != 0) mover.wait(60);  // returns if all its elements have already arrived
+        mover.abort();  // in flight on process 0, as if an exception had skipped the wait
         expect(!mover.in_flight(), "it is over here");
     } catch (const Error& error) {
         expect(rank != 0 && error.code() == ErrorCode::peer_failed, error.what());
@@ -101,7 +100,7 @@ void given_up(MPI_Comm all, int rank, int nprocs) {
     MPI_Comm_free(&comm);
 }
 
-/// How long a wait may last where nobody says, and whether a thread could carry messages meanwhile.
+/// The default timeout of waits, and whether a progress thread could send messages meanwhile.
 void waits() {
     const std::optional<double> before = datamover::default_timeout();
     datamover::set_default_timeout(120);

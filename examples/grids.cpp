@@ -18,13 +18,13 @@ using datamover::Region;
 
 constexpr std::int64_t fine_edge = 32, coarse_edge = 16;
 
-/// What a point holds; the grid wraps around.
+/// The value of a point; the grid is periodic.
 double value_at(const Point& point, std::int64_t edge) {
     const auto inside = [edge](std::int64_t x) { return (x + edge) % edge; };
     return static_cast<double>(inside(point[0]) * edge + inside(point[1]));
 }
 
-/// Visits the points of this process's boxes, grown by so many on every side: visit(point,
+/// Visits the points of this process's boxes, grown by a width on every side: visit(point,
 /// element).
 template <class Visit>
 void for_each_point(const Array& array, std::int64_t grown, Visit visit) {
@@ -81,7 +81,7 @@ long ghosts_of_two_fields(MPI_Comm comm, const FloorPlan& boxes, const Region& g
     return count_wrong(u, 1, fine_edge) + count_wrong(v, 1, fine_edge);
 }
 
-/// The same, one axis after the other: corners travel with the second, in fewer messages.
+/// The same, one axis after the other: the second axis forwards the corners, in fewer messages.
 long ghosts_axis_by_axis(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
     const Point one = Point::filled(2, 1);
     const Array u = field(comm, boxes, 1);
@@ -93,8 +93,8 @@ long ghosts_axis_by_axis(MPI_Comm comm, const FloorPlan& boxes, const Region& gr
     return count_wrong(u, 1, fine_edge);
 }
 
-/// Of a pipe, which wraps around along the first dimension alone, the red points' faces: all that a
-/// five-point stencil reads before it computes the black ones.
+/// Ghosts of a pipe, periodic along the first dimension only: the red points of the faces, which
+/// are all that a five-point stencil reads before it computes the black points.
 long red_ghosts_of_a_pipe(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
     const Point one = Point::filled(2, 1);
     const Array u = field(comm, boxes, 1);
@@ -121,7 +121,7 @@ long red_ghosts_of_a_pipe(MPI_Comm comm, const FloorPlan& boxes, const Region& g
     return wrong;
 }
 
-/// Every box of the coarse level gets the fine points above it, whoever has them.
+/// Every box of the coarse level gets the fine points that it covers, whichever process owns them.
 long to_the_coarse_level(MPI_Comm comm, int rank, const FloorPlan& fine, const FloorPlan& coarse) {
     const Array u = field(comm, fine, 0);
     fill(u, fine_edge);
@@ -130,7 +130,7 @@ long to_the_coarse_level(MPI_Comm comm, int rank, const FloorPlan& fine, const F
     Mover mover(comm, down, u, above);
     mover();
 
-    // A plan tells what it moves without moving it, and can be kept.
+    // A plan can report what it moves without moving it, and can be stored.
     const datamover::TrafficSummary traffic = summarize_traffic(down);
     const bool is_same = MotionPlan::from_bytes(down.to_bytes()) == down;
     if (rank == 0)

@@ -20,7 +20,7 @@ using datamover::Layout;
 using datamover::Point;
 using datamover::Region;
 
-/// A matrix of 6 x 10: its columns are dealt out in pairs, and every process loops over its own.
+/// A matrix of 6 x 10, distributed in pairs of columns; every process loops over its own columns.
 void columns_in_pairs(int rank, int nprocs) {
     const BlockCyclic pairs({6, 10}, "(*, cyclic(2))", nprocs);
     expect(pairs.owner_of({5, 3}) == 1 % nprocs, "pair 1 belongs to process 1");
@@ -35,8 +35,8 @@ void columns_in_pairs(int rank, int nprocs) {
     if (columns.size() > 0)  // of more than five processes, some have none
         expect(columns.local(columns.lower()) == 0 && columns.upper() <= 10, "from the first on");
 
-    // The places of these columns in an array that is distributed one by one. A table of a few runs
-    // is enough for any number of columns.
+    // The positions of these columns in an array that is distributed column by column. A table of a
+    // few runs suffices for any number of columns.
     const BlockCyclic single({6, 10}, "(*, cyclic)", nprocs);
     const datamover::AxisTable both = intersect(columns, 0, single.axis_set(1, 0), 0, 10);
     both.for_each_block([&](std::int64_t here, std::int64_t there, std::int64_t length) {
@@ -45,8 +45,8 @@ void columns_in_pairs(int rank, int nprocs) {
     });
 }
 
-/// Tables of such positions can be read, turned round and made by hand: their size follows the
-/// pattern, not the array.
+/// Tables of such positions can be read, reversed and made by hand. Their size depends on the
+/// pattern, not on the array.
 void tables() {
     const std::int64_t elems = 6'000'001;
     const BlockCyclic threes({elems}, "(cyclic(3))", 4), fours({elems}, "(cyclic(4))", 4);
@@ -69,7 +69,7 @@ void tables() {
     expect(datamover::AxisTable(runs).shifted(1, 0).single_run(), "one place further");
 }
 
-/// Three replicas of an array, each on a grid of its own, in an order that somebody chose.
+/// Three replicas of an array, each on a grid of its own, with ranks in a chosen order.
 void replicas_on_chosen_processes() {
     datamover::BlockCyclicOptions options;
     options.grid = {2, 1};
@@ -78,7 +78,7 @@ void replicas_on_chosen_processes() {
     const BlockCyclic thrice({8, 8}, "(block, *)", 6, options);
     expect(thrice.block_at({1, 0}) == 1 && thrice.owner(1) == 4, "the first replica's lower half");
     expect(thrice.block_of(0) == 5 && thrice.holds_intervals(0), "the last one's");
-    // A matrix of ScaLAPACK: processes numbered down the columns, the first block on the second.
+    // A matrix of ScaLAPACK: a column-major process grid, its first block on the second process.
     datamover::BlockCyclicOptions blacs;
     blacs.grid = {3, 2};
     blacs.first_process = {1, 0};
@@ -86,12 +86,12 @@ void replicas_on_chosen_processes() {
     const BlockCyclic tiles({8, 8}, "(cyclic(2), cyclic(2))", 6, blacs);
     expect(tiles.column_major_grid() && tiles.first_process() == Point{1, 0}, "as it was said");
     expect(tiles.coordinate_of_index(0, 0) == 1 && tiles.owner_of({0, 2}) == 4, "row 1, column 1");
-    // What such a text means, without an array.
+    // The parsed notation, without an array.
     const auto words = datamover::parse_distribution("(block, cyclic(4), *)");
     expect(words[1].kind == datamover::AxisDistribution::Kind::cyclic && words[1].block == 4, "4");
 }
 
-/// Boxes of a plane: tiles, cuts at chosen places, shares by weight; and what boxes can be asked.
+/// Boxes of a plane: tiles, cuts at chosen places, shares by weight; and queries of boxes.
 void boxes(int nprocs) {
     const Region plane = Region::from_shape({12, 9});
     const FloorPlan tiles = FloorPlan::tiles(plane, {4, 3}, nprocs, "cyclic");
@@ -111,7 +111,7 @@ void boxes(int nprocs) {
         expect(part.size() == 1 && wanted.contains(part), "one point of each of four tiles");
     }
 
-    // Boxes of a refined grid may overlap: the lowest has a point, the others what remains.
+    // Boxes of a refined grid may overlap: the box with the lowest number sends a common point.
     const Region low({0, 0}, {4, 4}), high = low.shifted({2, 2});
     const FloorPlan overlapping({low, high}, {0, nprocs - 1}, nprocs);
     std::int64_t points = low.size();
@@ -135,7 +135,7 @@ void stripes(int nprocs) {
     expect(stripes.block_elems() == 100 && stripes.num_filled_blocks() <= nprocs, "100 doubles");
 }
 
-/// Elements that a partitioner gave out one by one; each process knows its own list alone.
+/// Single elements assigned by a partitioner; each process has only its own list.
 void lists_of_indices(MPI_Comm comm, int rank, int nprocs) {
     const std::int64_t elems = 5 * nprocs;
     std::vector<std::int64_t> mine;  // every nprocs-th, and the next one as a copy
@@ -149,7 +149,7 @@ void lists_of_indices(MPI_Comm comm, int rank, int nprocs) {
     const auto holders = list.holders(copy);
     expect(holders.size() == (nprocs > 1 ? 2 : 1), "two have it, and each knows of the other");
 
-    // Where one process has them all.
+    // If one process has all lists.
     const std::int64_t offsets[] = {0, 2, 3}, indices[] = {7, 1, 4};
     const IndexList whole({8}, offsets, indices);
     expect(whole.indices_of(0)[1] == 1 && whole.holders(4)[0].rank == 1, "as they were said");
@@ -158,7 +158,7 @@ void lists_of_indices(MPI_Comm comm, int rank, int nprocs) {
         expect(holder.rank == (holder.index == 7 ? 0 : 1), "4 and 7, in this order");
 }
 
-/// What can be asked of every layout, whichever it is.
+/// Queries that every kind of layout supports.
 void of_all_kinds(int rank, int nprocs) {
     const Layout layouts[] = {BlockCyclic({6, 10}, "(block, block)", nprocs),
                               FloorPlan::uniform(Region::from_shape({6, 10}), {2, 2}, nprocs),
@@ -169,7 +169,7 @@ void of_all_kinds(int rank, int nprocs) {
             elems += layout.local_elems(process);
         expect(elems <= 60 && layout.domain() == Region({0, 0}, {6, 10}), "no element twice");
         expect(layout.has_products() == !layout.flat_cyclic(), "all but ranges are products");
-        // The usual memory for it: blocks densely, one behind the other.
+        // The usual memory layout: dense blocks, one after the other.
         const datamover::MemoryLayout memory = dense_memory(layout, rank, sizeof(float));
         for (const std::int64_t block : layout.blocks_of(rank)) {
             expect(memory.find(block)->valid.size() == layout.block_extents(block).product(),
@@ -183,7 +183,7 @@ void of_all_kinds(int rank, int nprocs) {
     expect(layouts[0].digest() != layouts[1].digest(), "almost surely");
 }
 
-/// What makes no sense is said before anything happens: by a code, and in words.
+/// Invalid arguments are reported before anything happens, by a code and a message.
 void mistakes() {
     try {
         const BlockCyclic none({6, 10}, "(block, blok)", 4);

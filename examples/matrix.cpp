@@ -29,7 +29,7 @@ double value_at(std::int64_t i, std::int64_t j) {
     return static_cast<double>(i * columns + j);
 }
 
-/// The program's own rows of the matrix, each with a word at its end that is not the matrix's.
+/// The program's own rows of the matrix, each followed by a word that is not part of the matrix.
 struct Rows {
     static constexpr std::int64_t width = columns + 1;
 
@@ -90,7 +90,7 @@ struct Tiles {
     ArrayPart part;
 };
 
-/// The rows go to tiles, and twice their transpose goes to others; arrays change, plans stay.
+/// Moves the rows to tiles, and twice their transpose to other tiles, with plans that are reused.
 void rows_to_tiles(MPI_Comm comm, int rank, int nprocs) {
     const Rows mine(rank, nprocs);
     const Tiles a(rank, nprocs), b(rank, nprocs), turned(rank, nprocs, {columns, rows});
@@ -119,7 +119,7 @@ void rows_to_tiles(MPI_Comm comm, int rank, int nprocs) {
     expect(mover.counters().rounds >= 2 && mover.extra_bytes() >= 0, "what it did and takes");
 }
 
-/// As pdgemr2d does: a section of one matrix of ScaLAPACK to a section of another.
+/// Like pdgemr2d: copies a section of one ScaLAPACK matrix to a section of another.
 void a_section(MPI_Comm comm, int rank, int nprocs) {
     const Rows mine(rank, nprocs);
     Tiles a(rank, nprocs), b(rank, nprocs);
@@ -129,7 +129,7 @@ void a_section(MPI_Comm comm, int rank, int nprocs) {
                                           tiles.descriptor.to_entries(0), tiles.grid(), row,
                                           column};
     };
-    // 10 x 20 elements from A(3, 5) on go to B(11, 1).
+    // 10 x 20 elements beginning at A(3, 5) are copied to B(11, 1).
     copy_matrix(comm, 10, 20, matrix(a, 3, 5), matrix(b, 11, 1), sizeof(double));
     b.for_each(rank, [](std::int64_t i, std::int64_t j, double element) {
         const bool is_copied = i >= 10 && i < 20 && j < 20;
@@ -140,14 +140,14 @@ void a_section(MPI_Comm comm, int rank, int nprocs) {
     expect(again.layout(a.grid(), nprocs) == a.layout, "what a descriptor says is a layout");
 }
 
-/// Steps of a matrix product: a panel of columns goes to all processes of each grid row, while the
-/// program multiplies with the one before.
+/// Steps of a matrix product: a panel of columns is sent to all processes of each grid row, while
+/// the program multiplies with the previous panel.
 void panels(MPI_Comm comm, int rank, int nprocs) {
     const Rows mine(rank, nprocs);
     const Tiles a(rank, nprocs);
     Mover(comm, redistribute(mine.layout, a.layout), mine.part(), a.part)();
-    datamover::set_default_timeout(60);      // of all waits from now on
-    const datamover::ProgressThread thread;  // moves by itself what needs no messages
+    datamover::set_default_timeout(60);      // for all waits from now on
+    const datamover::ProgressThread thread;  // moves data within the node
     const MotionPlan first = panel_broadcast(a.layout, Region({0, 0}, {rows, tile}), 1);
     const Array panel(comm, first.destination(), sizeof(double), {.type = ScalarType::float64});
     for (std::int64_t j = 0; j + tile <= columns; j += tile) {
@@ -163,13 +163,13 @@ void panels(MPI_Comm comm, int rank, int nprocs) {
     }
 }
 
-/// The matrix goes to a file that NumPy reads, and comes back in another layout.
+/// Saves the matrix to a file that NumPy reads, and loads it in another layout.
 void to_a_file(MPI_Comm comm, int rank, int nprocs) {
     const Rows mine(rank, nprocs);
     const Tiles tiles(rank, nprocs);
     datamover::FileOptions options;
     options.overwrite = true;
-    options.format = datamover::FileFormat::npy;  // as the name says
+    options.format = datamover::FileFormat::npy;  // as the extension of the name
     options.ranks = {0};                          // process 0 alone writes
     save(comm, "matrix.npy", mine.part(), options);
     load(comm, "matrix.npy", tiles.part);
@@ -180,7 +180,8 @@ void to_a_file(MPI_Comm comm, int rank, int nprocs) {
     if (rank == 0) std::remove("matrix.npy");
 }
 
-/// Where the program's memory is in a window that its node shares, others copy straight from it.
+/// If the program's memory is in a shared window, other processes of the node copy from it
+/// directly.
 void in_a_window(MPI_Comm comm, int rank, int nprocs) {
     Rows mine(rank, nprocs);
     const Tiles tiles(rank, nprocs);
@@ -198,7 +199,7 @@ void in_a_window(MPI_Comm comm, int rank, int nprocs) {
         tiles.for_each(rank, [](std::int64_t i, std::int64_t j, double element) {
             expect(element == value_at(i, j), "from the window");
         });
-        MPI_Barrier(node);  // nobody reads here any more
+        MPI_Barrier(node);  // no process reads this memory any more
     }
     MPI_Win_free(&window);
     MPI_Comm_free(&node);

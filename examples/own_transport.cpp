@@ -8,7 +8,7 @@
 
 namespace {
 
-/// One message of one pair, and what stays where MPI cannot be stopped.
+/// One message of one pair; its buffer is kept if an MPI operation cannot be stopped.
 struct Message {
     const datamover::PairMessages* pair;
     std::size_t number;

@@ -24,13 +24,13 @@ using datamover::Point;
 using datamover::Region;
 using datamover::Side;
 
-/// One element of a message: in which local blocks it lies, and where there.
+/// One element of a message: its local blocks, and its position in each.
 struct Element {
     datamover::BlockPair blocks;
     datamover::PerSide<Point> at;
 };
 
-/// Where an element of a block lies that is told as a number, rows first.
+/// The position of an element of a block from its row-major number.
 Point point_of(std::int64_t flat, const Point& extents) {
     Point at = extents;
     for (int d = extents.dims() - 1; d >= 0; --d) {
@@ -45,7 +45,7 @@ class Elements {
 public:
     Elements(const MotionPlan& plan, std::vector<Element>& all) : plan_(plan), all_(all) {}
 
-    /// Boxes, such as ghosts: those that lie alike in their blocks share a shape.
+    /// Boxes, such as ghosts: boxes with the same extents and places in their blocks share a shape.
     void operator()(const datamover::BoxList& list) {
         for (const datamover::PlacedBox& box : list.boxes) {
             const datamover::BoxShape& shape = list.shape_of(box);
@@ -70,7 +70,7 @@ public:
         add(piece, 0, element);
     }
 
-    /// Regions of different shapes with as many points, both with the last dimension fastest.
+    /// Regions of different shapes with equally many points, both with the last dimension fastest.
     void operator()(const datamover::ReshapePiece& piece) {
         const std::size_t first = all_.size();
         piece.source.for_each([&](const Point& from) { all_.push_back({piece, {from, from}}); });
@@ -87,13 +87,13 @@ public:
                 {piece, {point_of(piece.source[i], from), point_of(piece.destination[i], to)}});
     }
 
-    /// Ranges of the flattened array that hardly repeat: there are none between these layouts.
+    /// Ranges of the flattened array that rarely repeat: there are none between these layouts.
     void operator()(const datamover::RangesPiece& piece) {
         expect(piece.size() == 0, "no ranges of the flattened array");
     }
 
 private:
-    /// What the tables of this axis and of those within it say.
+    /// The elements that the tables of this axis and of the inner axes describe.
     void add(const datamover::ProductPiece& piece, std::size_t axis, Element& element) {
         if (axis == piece.axes.size()) {
             all_.push_back(element);
@@ -134,8 +134,8 @@ struct Counts {
     std::vector<int> of, begin;
 };
 
-/// Moves as a plan says, by one collective operation. Both sides find the same order by themselves.
-/// Returns how many elements left here and came here.
+/// Executes a plan by one collective operation. Both sides derive the same order by themselves.
+/// Returns the numbers of elements that this process sent and received.
 datamover::PerSide<std::size_t> move_by_hand(MPI_Comm comm, const MotionPlan& plan,
                                              const Array& from, const Array& to) {
     int nprocs = 0;
@@ -178,8 +178,7 @@ void expect_equal(const Array& a, const Array& b) {
     }
 }
 
-/// Where loops without index calculations find an array: from a base, by bytes, in the order that
-/// the program asked for.
+/// The base, byte strides and order of an array, for loops without index calculations.
 void columns_first() {
     const BlockCyclic layout({12, 10}, "(*, *)", 1);
     const Array u(MPI_COMM_SELF, layout, sizeof(double),
@@ -212,7 +211,7 @@ void compare(MPI_Comm comm, const char* name, const MotionPlan& plan,
     std::printf(" elements\n");
 }
 
-/// What a plan's only term says, by its kind.
+/// The content of a plan's only term, by its kind.
 void terms(const MotionPlan& ghosts, const MotionPlan& tiles) {
     const auto* halo = std::get_if<datamover::HaloExchange>(&ghosts[0]);
     expect(halo && halo->lower == Point{1, 1} && halo->corners, "a halo of width 1");

@@ -30,7 +30,7 @@ std::vector<Particle> random_particles(int rank) {
 }
 
 /// The unit cube in 8 x 8 x 8 cells; each process has an equal part of them along Hilbert's curve,
-/// so that its cells lie together.
+/// so that its cells are close to each other.
 datamover::TargetMap by_cells(int nprocs) {
     const datamover::CellBox cube{{0, 0, 0}, {1, 1, 1}, {8, 8, 8}, true};
     return datamover::TargetMap::cells(cube, datamover::CellOrder::hilbert, nprocs);
@@ -60,7 +60,7 @@ long particles_to_cells(MPI_Comm comm, int rank, int nprocs) {
     long wrong = 0;
     for (const std::int64_t r : owner) wrong += r != rank;
 
-    // What was computed here goes back to where each particle came from, in its place there.
+    // The computed values are sent back to the process of each particle, in the original order.
     std::vector<double> energy, energies(mine.size());
     for (std::int64_t i = 0; i < received; ++i) energy.push_back(2 * particles[i].charge);
     to_cells.reverse({energy.data(), sizeof(double)},
@@ -76,8 +76,8 @@ long particles_to_cells(MPI_Comm comm, int rank, int nprocs) {
     return wrong;
 }
 
-/// Elements with two targets each, as a contribution to the two ends of an edge; and the sum of
-/// what comes back, while the program computes.
+/// Elements with two targets each, such as contributions to the two ends of an edge, and the sum
+/// of the values that are sent back, while the program computes.
 long to_both_ends(MPI_Comm comm, int rank, int nprocs) {
     std::vector<std::int32_t> ends;
     std::vector<float> weights;
@@ -114,7 +114,7 @@ long to_both_ends(MPI_Comm comm, int rank, int nprocs) {
     return wrong;
 }
 
-/// Records go to the process of their key's range, in the memory in which they are.
+/// Sends records to the process of their key's range, in place.
 long by_ranges_of_keys(MPI_Comm comm, int rank, int nprocs) {
     struct Record {
         std::int64_t key;
@@ -176,7 +176,7 @@ long along_a_curve() {
     return positions[5] != 3;  // cell (1, 1) ends the first quarter
 }
 
-/// By a method of one's own choice, in any order: then it is said what values that go back follow.
+/// With a chosen method, in any order: values must then name the move whose order they follow.
 long in_any_order(MPI_Comm comm, int rank, int nprocs) {
     std::vector<std::int32_t> next(10, (rank + 1) % nprocs);
     datamover::TargetList targets;
@@ -196,7 +196,7 @@ long in_any_order(MPI_Comm comm, int rank, int nprocs) {
     return back != mine;
 }
 
-/// Who has the cell of a point; and which implementation is the fastest here for all to go there.
+/// The owner of the cell of a point, and the fastest method for sending elements there.
 long by_work_and_method(MPI_Comm comm, int nprocs) {
     const double corner[] = {0.99, 0.99};
     std::int64_t last = -1;

@@ -28,13 +28,13 @@ FloorPlan boxes(int nprocs) {
     return FloorPlan::uniform(Region::from_shape({edge, edge}), {4, 4}, nprocs);
 }
 
-/// Ghosts, around a domain that wraps.
+/// Ghosts of a periodic domain.
 MotionPlan ghosts(const FloorPlan& boxes) {
     const Point one{1, 1};
     return halo(boxes, one, one, boxes.bounding_box());
 }
 
-/// How a program reads which section goes where; and a plan of some of them.
+/// Reads which section is copied where, and makes a plan of some of the sections.
 void sections(int rank, int nprocs) {
     const FloorPlan layout = boxes(nprocs);
     const MotionPlan all = ghosts(layout);
@@ -44,7 +44,7 @@ void sections(int rank, int nprocs) {
     const auto mine = static_cast<std::int64_t>(layout.blocks_of(rank).size());
     expect(points == mine * (10 * 10 - 8 * 8), "a ring around each of my boxes of 8 x 8");
 
-    // What stays within a process is left to the program.
+    // Copies within a process are left to the program.
     const MotionPlan between = all.filter([&](const SectionCopy& s) {
         return layout.owner(s.source_block) != layout.owner(s.destination_block);
     });
@@ -63,8 +63,8 @@ void sections(int rank, int nprocs) {
     expect(by_hand.size() == 1 && by_hand.merged(all).size() == 1 + all.size(), "both");
 }
 
-/// Finite elements add what they computed on ghosts to the points of the owners: the plan that
-/// fills ghosts, backwards.
+/// Finite elements add the values computed on ghosts to the points of the owners: the reverse of
+/// the plan that fills ghosts.
 void sums_of_ghosts(MPI_Comm comm, int rank, int nprocs) {
     const FloorPlan layout = boxes(nprocs);
     const Point one{1, 1};
@@ -77,16 +77,16 @@ void sums_of_ghosts(MPI_Comm comm, int rank, int nprocs) {
     Mover sum(comm, ghosts(layout).adjoint(), u, u, {.op = datamover::Op::add});
     sum.start();
     while (!sum.test()) {
-        // Here points are computed that are nobody's ghosts.
+        // Here the program computes points that are not ghosts of any other process.
     }
     for (const std::int64_t block : layout.blocks_of(rank)) {
         const auto grid = u.grid<double>(block);
         expect(grid(0, 0) == 4 && grid(0, 3) == 2 && grid(3, 3) == 1, "corner, edge, inside");
     }
-    sum.close();  // gives back its buffers; u stays
+    sum.close();  // frees its buffers; u stays
 }
 
-/// From one level of a solver to the next: what lies beneath each fine box, and one point more.
+/// From one level of a solver to the next: the coarse points of each fine box, and one point more.
 void to_the_fine_level(MPI_Comm comm, int rank, int nprocs) {
     const FloorPlan fine = boxes(nprocs);
     const Region half = Region::from_shape({edge / 2, edge / 2});
@@ -109,7 +109,7 @@ void to_the_fine_level(MPI_Comm comm, int rank, int nprocs) {
         });
 }
 
-/// Two plans, one after the other, as one: nothing of what lies between is stored.
+/// Two plans, one after the other, composed to one: nothing in between is stored.
 void in_one_step(int nprocs) {
     const Point shape{edge, edge};
     const BlockCyclic rows(shape, "(block, *)", nprocs), columns(shape, "(*, block)", nprocs);
@@ -122,7 +122,7 @@ void in_one_step(int nprocs) {
     expect(direct.reversed().source() == direct.destination(), "and the way back");
 }
 
-/// What a plan costs, before there are arrays, for any number of processes.
+/// The cost of a plan, without arrays, for any number of processes.
 void costs() {
     const BlockCyclic rows({4096, 4096}, "(block, *)", 1000);
     const BlockCyclic tiles({4096, 4096}, "(cyclic(64), cyclic(64))", 1000);
@@ -140,19 +140,19 @@ void costs() {
         static_cast<long long>(seven.outgoing.size()),
         static_cast<long long>(seven.incoming.size()), encoding_name(seven.outgoing.encoding[0]),
         static_cast<long long>(seven.outgoing.relation_bytes[0]));
-    // The picture of it: who sends how much to whom, for 10 groups of processes.
+    // The traffic matrix: how much is sent between 10 groups of processes.
     const datamover::TrafficMatrix groups = traffic_matrix(plan, 10);
     expect(groups.groups() == 10 &&
                std::reduce(groups.elems.begin(), groups.elems.end()) == std::int64_t{4096} * 4096,
            "every element");
-    // Of a smaller one every pair.
+    // Every pair of a smaller plan.
     const datamover::PairTable pairs = explain_pairs(
         redistribute(BlockCyclic({8, 8}, "(block, *)", 2), BlockCyclic({8, 8}, "(*, block)", 2)),
         sizeof(double));
     expect(pairs.size() == 4 && pairs.elems[1] == 16, "from 0 to 1");
 }
 
-/// A plan that took long to make is there for the next run.
+/// Saves a plan that took long to make, for the next run.
 void kept_in_a_file(int rank, int nprocs) {
     if (rank != 0) return;
     const MotionPlan plan = ghosts(boxes(nprocs));

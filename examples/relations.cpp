@@ -18,7 +18,7 @@ using datamover::AddressBounds;
 using datamover::AddressRelation;
 using datamover::Side;
 
-/// Every third element of 300 goes to one of 100, backwards.
+/// Copies every third of 300 elements to one of 100, in reverse order.
 AddressRelation every_third_backwards() {
     std::vector<std::int64_t> from, to;
     for (std::int64_t i = 0; i < 100; ++i) {
@@ -28,7 +28,7 @@ AddressRelation every_third_backwards() {
     return AddressRelation::from_pairs(from, to, sizeof(double), sizeof(double));
 }
 
-/// The same from axes, as layouts make it: no element is listed.
+/// The same from axes, as layouts do: no element is listed.
 AddressRelation from_axes() {
     const auto hundred =
         std::make_shared<datamover::AxisTable>(datamover::AxisTable::interval(0, 0, 100));
@@ -48,12 +48,12 @@ void copies(const AddressRelation& relation) {
     relation.copy(source.data(), destination.data());
     expect(destination[99] == 0 && destination[0] == 297, "backwards");
 
-    // Half of it packs a message, the other half takes it apart.
+    // One half packs a message, the other half unpacks it.
     relation.gather(source.data(), message.data());
     relation.scatter(message.data(), destination.data());
     expect(message[1] == 3 && destination[98] == 3, "by a message");
 
-    // Checked once, for use many times; added to what is there.
+    // Checked once and used many times; added to the existing elements.
     const auto bytes_of = [](const std::vector<double>& v) {
         return AddressBounds{0, static_cast<std::int64_t>(v.size() * sizeof(double))};
     };
@@ -82,7 +82,7 @@ void encodings(const AddressRelation& relation) {
     expect(joined.size() == 100 && !joined.destinations_repeat(), "two halves make a whole");
 }
 
-/// To and from a process that knows nothing of the relation.
+/// To and from a process that does not have the relation.
 void put_and_get(const AddressRelation& relation) {
     std::vector<double> source(300, 7), theirs(100), mine(100);
     const AddressBounds source_memory{0, 2400}, their_memory{0, 800};
@@ -96,7 +96,7 @@ void put_and_get(const AddressRelation& relation) {
     expect(mine[50] == 7, "get");
 }
 
-/// One side as MPI has it.
+/// One side as an MPI datatype.
 void as_a_datatype(const AddressRelation& relation) {
     std::vector<double> source(300, 5), received(100);
     MPI_Datatype every_third = datamover::relation_datatype(relation, Side::source, MPI_DOUBLE);
@@ -106,7 +106,7 @@ void as_a_datatype(const AddressRelation& relation) {
     expect(received[99] == 5, "a message without packing");
 }
 
-/// Which bytes are meant: for a program's own loops, or for calls of the system such as writev.
+/// The bytes of one side: for a program's own loops, or for system calls such as writev.
 void taken_apart(const AddressRelation& relation) {
     std::int64_t elems = 0;
     relation.for_each_run([&](std::int64_t from, std::int64_t, std::int64_t count) {
@@ -141,7 +141,7 @@ void in_bytes() {
     expect(backwards.source_bounds().begin_bytes == -16 && !backwards.source_contiguous(), "down");
     expect(backwards.destination_contiguous() && backwards.destination_bounds().end_bytes == 24,
            "to the first three");
-    backwards.check_expandable(1000);  // it stands for no more elements than that
+    backwards.check_expandable(1000);  // it does not have more elements than that
     const std::vector<double> source{1, 2, 3};
     std::vector<double> message(3), destination(3);
     const AddressBounds memory{-16, 8}, three{0, 24};
@@ -156,7 +156,7 @@ void in_bytes() {
     expect(bytes == 3 * static_cast<std::size_t>(backwards.destination_elem_bytes()), "all");
 }
 
-/// What may happen to an element when it arrives, by name as a program's input has it.
+/// The operations on arriving elements, by their names.
 void updates(const AddressRelation& relation) {
     datamover::ElementUpdate update;
     expect(update.is_plain_copy(), "unless something else is said");
@@ -181,8 +181,8 @@ void updates(const AddressRelation& relation) {
     expect(destination[7] == 2, kernel.describe().c_str());
 }
 
-/// Relations that are asked for again and again, under a bound of memory; what belongs to one
-/// operation (the hint) leaves together.
+/// Relations that are used repeatedly, within a memory limit; those of one operation (the hint) are
+/// evicted together.
 void kept_or_made_again() {
     datamover::RelationCache cache(1 << 20);
     const std::vector<std::int64_t> operation = datamover::words_of("transpose");
@@ -194,8 +194,8 @@ void kept_or_made_again() {
     const datamover::RelationCacheStatistics statistics = cache.statistics();
     expect(statistics.misses == 2 && statistics.hits == 4, "made once for each peer");
     expect(cache.drop(operation) == 2 && cache.statistics().held_bytes == 0, "both are gone");
-    cache.clear();             // or all that is held
-    cache.set_limit(1 << 10);  // where memory has become short
+    cache.clear();             // or everything
+    cache.set_limit(1 << 10);  // if memory is short
     expect(cache.statistics().limit_bytes == 1 << 10, "from now on");
 }
 
@@ -218,7 +218,7 @@ void worth_keeping(const AddressRelation& relation) {
     const std::string name = encoding_name(choice.chosen);
     expect(datamover::encoding_from_name(name) == choice.chosen, "by its name");
     datamover::DecodingCosts costs = datamover::decoding_costs();
-    costs.tolerated_slowness = 3;  // smaller relations, where memory is short
+    costs.tolerated_slowness = 3;  // smaller relations, if memory is short
     set_decoding_costs(costs);
 }
 

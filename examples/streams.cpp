@@ -45,15 +45,15 @@ void for_each_element(const Array& array, Visit visit) {
 
 datamover::StreamOptions one_consumer() {
     datamover::StreamOptions options;
-    options.consumers = 1;     // the first step waits for so many
-    options.policy = "block";  // and every step for those that are slow
+    options.consumers = 1;     // the first step waits for this number of consumers
+    options.policy = "block";  // and every step for slow consumers
     return options;
 }
 
-/// A simulation: its field lies by rows, with ghosts.
+/// A simulation: its field is distributed by rows, with ghosts.
 class Simulation {
 public:
-    /// Where several streams share a machine, a manager limits how many of them hold buffers.
+    /// If several streams share a machine, a manager limits how many of them hold buffers.
     explicit Simulation(MPI_Comm comm)
         : manager_(comm, datamover::StreamManagerOptions{.active = 2}),
           out_(manager_.open("simulation", "tcp://127.0.0.1:0", one_consumer())),
@@ -82,7 +82,7 @@ private:
     Array u_;
 };
 
-/// An analysis: it wants columns.
+/// An analysis: it receives columns.
 class Analysis {
 public:
     Analysis(MPI_Comm comm, const std::string& address)
@@ -91,7 +91,7 @@ public:
              {.type = datamover::ScalarType::float64}) {
         in_.subscribe({{"u", v_.part()}});
     }
-    /// What the stream says of the arrays of earlier steps.
+    /// The arrays that the stream has sent so far.
     void look() {
         const std::vector<datamover::StreamArray> arrays = in_.arrays(60);
         expect(arrays[0].name == "u" && arrays[0].dtype == "\"<f8\"", "a field of doubles");

@@ -6,7 +6,7 @@
 
 enum { ROWS = 600, COLUMNS = 400, STEPS = 3 };
 
-/* The library's functions return 0 or a code; the message says what was wrong. */
+/* The library's functions return 0 or a code; the message describes the error. */
 static void succeed(int code) {
     if (code == DATAMOVER_SUCCESS) return;
     fprintf(stderr, "%s: %s\n", datamover_error_name(code), datamover_error_message());
@@ -30,14 +30,14 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
 
-    /* Who owns what, and that all of it goes from one to the other: said once. */
+    /* The two layouts, and the plan from one to the other: made once. */
     succeed(datamover_layout_create_block_cyclic(2, shape, "(block, *)", size, NULL, &by_rows));
     succeed(
         datamover_layout_create_block_cyclic(2, shape, "(*, cyclic(16))", size, NULL, &by_columns));
     succeed(datamover_redistribute(by_rows, by_columns, NULL, &plan));
 
-    /* The rows lie in memory of our own, the columns in the library's, the first index contiguous.
-     */
+    /* The rows are in memory of our own, the columns in the library's, with the first index
+     * contiguous. */
     {
         int64_t extents[2], strides[2], num_blocks = 0, row, column, local[2], global[2];
         datamover_block block = {0};
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
                     rows[row * COLUMNS + column] = value_at(global[0], global[1], step);
                 }
             succeed(datamover_mover_start(mover));
-            /* Here a program computes what touches neither rows nor columns. */
+            /* Here the program computes on anything but rows and columns. */
             succeed(datamover_mover_wait(mover, 30));
 
             succeed(datamover_layout_local_shape(by_columns, rank, local));

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The library's functions return 0 or a code; the message says what was wrong. */
+/* The library's functions return 0 or a code; the message describes the error. */
 static void succeed(int code) {
     if (code == DATAMOVER_SUCCESS) return;
     fprintf(stderr, "%s: %s\n", datamover_error_name(code), datamover_error_message());
@@ -15,7 +15,7 @@ static void succeed(int code) {
     exit(code); /* MPI_Abort may return before the process ends */
 }
 
-/* What these programs say of their results. */
+/* Checks of the results. */
 static void expect(int holds, const char* what) {
     if (holds) return;
     fprintf(stderr, "not so: %s\n", what);

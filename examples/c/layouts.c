@@ -4,7 +4,7 @@
 
 #include "checked.h"
 
-/* The columns of a matrix of 6 x 10, dealt out in pairs. */
+/* The columns of a matrix of 6 x 10, distributed in pairs. */
 static void block_cyclic(int rank, int size) {
     const int64_t shape[2] = {6, 10}, index[2] = {5, 3};
     int64_t nprocs, num_blocks, lo[2], hi[2], owner, extents[2], local[2], global[2], elems;
@@ -18,7 +18,7 @@ static void block_cyclic(int rank, int size) {
     expect(dims == 2 && nprocs == size, "it has two dimensions, for all processes");
     expect(lo[0] == 0 && lo[1] == 0 && hi[0] == 6 && hi[1] == 10, "its indices are [0, shape)");
 
-    /* A block is what one process holds: column 3 is in the second pair. */
+    /* A block is the part of one process: column 3 is in the second pair. */
     succeed(datamover_layout_num_blocks(pairs, &num_blocks));
     expect(num_blocks == size, "each process has one block");
     succeed(datamover_layout_owner_of(pairs, index, &owner));
@@ -81,7 +81,7 @@ static void index_lists(int rank, int size) {
     succeed(datamover_layout_local_elems(whole, rank, &elems));
     expect(elems == offsets[rank + 1] - offsets[rank], "as long as its list");
 
-    /* The same where each process knows its own list alone: nobody holds all of it. */
+    /* The same if each process has only its own list: no process has all lists. */
     for (i = offsets[rank]; i < offsets[rank + 1]; ++i) mine[count++] = indices[i];
     lists[0] = mine;
     succeed(datamover_layout_create_index_lists(MPI_COMM_WORLD, 1, shape, 1, &count, lists, NULL, 0,

@@ -15,7 +15,7 @@ typedef struct particle {
 
 static int rank, size;
 
-/* To the process of the part of [0, 1) that each lies in; values of theirs come back. */
+/* To the process that owns the part of [0, 1) with the particle; values are sent back. */
 static void by_position(const particle* particles) {
     double limits[64], charge[PARTICLES];
     int64_t given, received, i, ranks[PARTICLES];
@@ -58,7 +58,7 @@ static void by_position(const particle* particles) {
     succeed(datamover_target_map_free(&map));
 }
 
-/* Whole numbers as keys: dealt round robin, or in blocks. */
+/* Integer keys: distributed round robin, or in blocks. */
 static void by_number(const particle* particles) {
     int64_t ranks[PARTICLES];
     datamover_target_map* map;
@@ -80,8 +80,8 @@ static int next_process(const void* element, void* context) {
     return *(const int*)context;
 }
 
-/* One call, as the paper on fine-grained migration has it: the target stands in the element, or
- * a function tells it. */
+/* One call, as in the paper on fine-grained data distribution: the target is a part of the element,
+ * or a function returns it. */
 static void in_one_call(const particle* particles) {
     particle *sent = malloc(sizeof *sent * PARTICLES), *arrived;
     const int64_t room = (int64_t)PARTICLES * size;
@@ -105,7 +105,7 @@ static void in_one_call(const particle* particles) {
     free(arrived);
 }
 
-/* A library on top of this one that finds an error of its own: the others are told. */
+/* A library on top of this one reports an error of its own to all processes. */
 static void with_an_error(const particle* particles) {
     int64_t ranks[PARTICLES], i;
     particle arrived[PARTICLES];

@@ -18,7 +18,7 @@ static datamover_array* array_in(const datamover_layout* line, double* points) {
     return array;
 }
 
-/* The same, of which nothing is written. */
+/* The same, read only. */
 static datamover_array* array_of(const datamover_layout* line, const double* points) {
     const int64_t stride_bytes = sizeof(double);
     datamover_block block = {0};
@@ -62,7 +62,7 @@ static datamover_plan* every_second(const datamover_layout* line) {
     return plan;
 }
 
-/* Both in one plan, and the way back. */
+/* Both in one plan, and its reverse. */
 static void two_in_one(const datamover_layout* line) {
     datamover_plan *forth = to_the_next(line), *second = every_second(line), *both, *back;
     const double before[EACH] = {1 + 10. * rank, 2 + 10. * rank, 3 + 10. * rank, 4 + 10. * rank};
@@ -96,7 +96,7 @@ static void two_in_one(const datamover_layout* line) {
     succeed(datamover_array_free(&there));
 }
 
-/* Ends a move that nobody needs any more. Nothing moves on its communicator afterwards. */
+/* Aborts a move. Its communicator can no longer be used. */
 static void give_up(const datamover_plan* plan, const datamover_array* from,
                     const datamover_array* to) {
     datamover_mover* mover;
@@ -111,7 +111,7 @@ static void give_up(const datamover_plan* plan, const datamover_array* from,
     MPI_Comm_free(&own);
 }
 
-/* Polled, for other arrays, and several at once. */
+/* Polled, with other arrays, and several in flight. */
 static void ways_to_move(const datamover_layout* line) {
     datamover_plan* plan = to_the_next(line);
     double u[EACH] = {1, 2, 3, 4}, v[EACH] = {0}, w[EACH] = {0}, x[EACH] = {0};
@@ -176,7 +176,7 @@ static void a_section(const datamover_layout* line) {
     succeed(datamover_progress_stop());
     succeed(datamover_mover_free(&mover));
 
-    /* Of a program on top: what has to succeed everywhere before anybody goes on. */
+    /* A step of the program itself that must succeed on all processes before any continues. */
     code = datamover_agree(MPI_COMM_WORLD, rank == 0 ? datamover_error_set(DATAMOVER_IO, "no disk")
                                                      : DATAMOVER_SUCCESS);
     expect(code == DATAMOVER_IO, "all know of what process 0 lacks");
@@ -186,7 +186,7 @@ static void a_section(const datamover_layout* line) {
     succeed(datamover_layout_free(&cyclic));
 }
 
-/* Memory of a shared window of the program's: other processes of the node reach it. */
+/* Memory in a shared window of the program, which other processes of the node can access. */
 static void in_a_window(const datamover_layout* line) {
     datamover_plan* plan = to_the_next(line);
     datamover_window_memory* known;

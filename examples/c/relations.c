@@ -21,13 +21,13 @@ static void copies(const datamover_relation* row_to_column) {
     succeed(datamover_relation_copy(row_to_column, source, destination));
     expect(destination[6] == 4, "the last element is in the last row");
 
-    /* The same by way of a message. */
+    /* The same through a message. */
     memset(destination, 0, sizeof destination);
     succeed(datamover_relation_gather(row_to_column, source, message));
     succeed(datamover_relation_scatter(row_to_column, message, destination));
     expect(message[1] == 2 && destination[2] == 2, "a message has the elements in order");
 
-    /* Added to what is there, in another type: elements then have 8 bytes here and 4 there. */
+    /* Added to existing elements of another type: 8 bytes at the source, 4 at the destination. */
     {
         datamover_relation* mixed;
         succeed(datamover_relation_from_pairs(ELEMS, from, to, 8, 4, &mixed));
@@ -54,7 +54,7 @@ static void encodings(const datamover_relation* row_to_column) {
     succeed(datamover_relation_split(runs, &half, &other_half));
     succeed(datamover_relation_join(half, other_half, &joined));
 
-    /* What is handed out is asked for twice: for its size, then with memory. */
+    /* Functions that fill memory are called twice: for the size, then with memory. */
     succeed(datamover_relation_to_bytes(joined, NULL, 0, &length));
     bytes = malloc((size_t)length);
     succeed(datamover_relation_to_bytes(joined, bytes, length, &length));
@@ -69,7 +69,7 @@ static void encodings(const datamover_relation* row_to_column) {
     succeed(datamover_relation_free(&read));
 }
 
-/* As other interfaces want memory described. */
+/* Descriptions of the memory for other interfaces. */
 static void pieces(const datamover_relation* row_to_column) {
     double column[8] = {0}, row[ELEMS] = {5, 6, 7, 8};
     datamover_piece piece[ELEMS];
@@ -89,7 +89,7 @@ static void pieces(const datamover_relation* row_to_column) {
     MPI_Type_free(&type);
 }
 
-/* Messages to a process that knows nothing of the relation. */
+/* Messages to a process that does not have the relation. */
 static void put_and_get(const datamover_relation* row_to_column) {
     double source[8] = {1, 2, 3, 4}, theirs[8] = {0}, mine[8] = {0};
     char message[1024], request[1024], answer[1024];

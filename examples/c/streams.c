@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
     succeed(datamover_array_create(MPI_COMM_WORLD, cyclic, DATAMOVER_FLOAT64, 8, 0, NULL, NULL,
                                    &received));
 
-    /* Of all streams of this manager two hold buffers at a time. */
+    /* At most two streams of this manager hold buffers at a time. */
     few.active = 2;
     succeed(datamover_stream_manager_create(MPI_COMM_WORLD, &few, &manager));
     succeed(

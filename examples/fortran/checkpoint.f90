@@ -30,7 +30,7 @@ program checkpoint
     call saved%attach(rows, datamover_memory(a), merge(blocks(1), 0, size(blocks) > 0))
     call saved%save(MPI_COMM_WORLD%MPI_VAL, 'matrix.npy', overwrite=.true.)
 
-    ! As a program on any number of processes would.
+    ! A program on any number of processes can do this.
     call tiles%create_block_cyclic([n, n], '(cyclic(2), cyclic(3))', nprocs)
     call tiles%local_shape(rank, extents)
     allocate (b(extents(1), extents(2)))

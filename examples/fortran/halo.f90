@@ -50,7 +50,7 @@ program halo
 
 contains
 
-    ! The mean of the six neighbours, in the planes first to last.
+    ! The mean of the six neighbors, in the planes first to last.
     subroutine smooth(first, last)
         integer, intent(in) :: first, last
         integer :: i, j, k
@@ -65,7 +65,7 @@ contains
         end do
     end subroutine
 
-    ! The first two dimensions are not cut: all neighbours are here.
+    ! The first two dimensions are not cut: all neighbors are on this process.
     pure integer function wrapped(i)
         integer, intent(in) :: i
         wrapped = modulo(i - 1, n) + 1

@@ -22,7 +22,7 @@ program streams
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
     call MPI_Comm_size(MPI_COMM_WORLD, nprocs, error)
 
-    ! The program that sends. Another one is told the address, such as 'tcp://127.0.0.1:5777'.
+    ! The program that sends. The other one needs its address, such as 'tcp://127.0.0.1:5777'.
     call slabs%create_block_cyclic([n], '(block)', nprocs)
     call slabs%local_shape(rank, extents)
     allocate (p(extents(1)))

@@ -14,7 +14,7 @@ from datamover.arguments import MOST_BYTES
 from datamover.command_options import App, option
 from datamover.errors import InvalidArgument
 
-_PICTURE = "Draw which process owns which elements, and how much each sends to each other."
+_PICTURE = "Draw which process owns which elements, and how much each sends to every other."
 app = App(
     "Moves the elements of distributed arrays from one layout to another.",
     "datamover move in.npy out.zarr --chunks 64,64,64",
@@ -93,7 +93,9 @@ def explain(
         r"Dimension k after is dimension AXES\[k] before, as in numpy.transpose.", "K,K,..."
     ) = None,
     itemsize: option(int, "Bytes per element.", min=1) = 8,
-    node_size: option(int | None, "Processes per node; all on one if not given.", min=1) = None,
+    node_size: option(
+        int | None, "Processes per node. By default, all are on one node.", min=1
+    ) = None,
     top: option(int, "Number of peers or pairs to list.", min=1) = 10,
     verbose: option(bool, "Show how address relations are encoded.", "-v", "--verbose") = False,
     json_file: option(
@@ -103,7 +105,7 @@ def explain(
 ) -> None:
     """Show what a redistribution would do: messages, bytes, balance, encodings, transports.
 
-    Needs no MPI and no data; a million processes are fine. Transports are those of dm.Array.
+    Needs no MPI and no data; a million processes are fine. Transports shown are those of dm.Array.
     """
     import datamover as dm
     from datamover.explanation import explain as explain_plan

@@ -162,7 +162,7 @@ def _parser() -> _Parser:
         help="Output chunk shape (Zarr, HDF5). For a whole file or group: applies to arrays with "
         "this many dimensions.",
     )
-    add("--shards", **extents, help="Shards of a Zarr output.")
+    add("--shards", **extents, help="Shard shape of a Zarr output.")
     compressor = "For Zarr: auto, none, zstd, gzip, blosc; for HDF5: none, gzip."
     add("--compressor", metavar="NAME", help=compressor)
     of_format = "Format of a Zarr output; by default that of its group, or 3."

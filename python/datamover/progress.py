@@ -86,7 +86,8 @@ def set_timeout(seconds: float | None) -> None:
     """Set the default timeout of waits. Local.
 
     It applies to every wait of the library without a timeout of its own, also while movers and
-    arrays are created. `DATAMOVER_TIMEOUT` in the environment sets it too.
+    arrays are created. The exceptions are streams: their waits for consumers and for steps are
+    limited by their own `timeout` only. `DATAMOVER_TIMEOUT` in the environment sets it too.
 
     Parameters
     ----------

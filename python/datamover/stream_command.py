@@ -32,7 +32,9 @@ _Output = Annotated[
     str, typer.Argument(metavar="OUTPUT", help="A new Zarr group, such as run.zarr.")
 ]
 _Timeout = option(
-    float | None, "Timeout for the stream and steps. By default, wait forever.", metavar="SECONDS"
+    float | None,
+    "Timeout for the stream to open, and for each step. By default, wait forever.",
+    metavar="SECONDS",
 )
 
 

@@ -160,7 +160,8 @@ class Run:
         return end_of(self.history(name, rank)) or name in self._dead()
 
     def _dead(self):
-        return {name for name, process in self._started.items() if process.poll() is not None}
+        # A copy: other threads start programs meanwhile.
+        return {name for name, process in [*self._started.items()] if process.poll() is not None}
 
     def until(self, what, condition):
         """Wait for a condition; the processes' stacks are in their files if it does not come."""

@@ -20,7 +20,7 @@ FIRST = "first"
 
 INTRODUCTION = """\
 A speed-up is the time of the alternative divided by the time of datamover: above 1, datamover is
-faster. All contenders of a case take turns in one run. Medians are over all cases and phases but
+faster. All contenders of a case take turns in one run. Medians are over all cases and phases except
 first calls."""
 
 #: Header of the tables of pairs.
