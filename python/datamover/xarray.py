@@ -107,9 +107,8 @@ def to_zarr(
         )  # fmt: skip
         return DatasetWay(ds, chunks), names.place_of_output(path), formats.verified(options)
 
-    if comm is None:
-        return move_between(None, *settle(), None)
-    return move_between(comm, *collectively(comm_address(comm), settle), None)
+    way, place, options = settle() if comm is None else collectively(comm_address(comm), settle)
+    return move_between(comm, way, place, options, None)
 
 
 class DatasetWay(ToZarr):
