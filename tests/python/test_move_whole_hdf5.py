@@ -18,7 +18,7 @@ from hdf5_samples import attributes_as_in_file, give_attributes
 import datamover as dm
 from datamover import move_command
 from datamover.errors import IoFailed
-from datamover.files import hdf5, hdf5_copies, intend, move, move_job, whole_hdf5
+from datamover.files import hdf5, intend, move, move_job, strings, whole_hdf5
 
 #: Attributes that hold addresses in the file.
 REFERRING = {b"DIMENSION_LIST", b"REFERENCE_LIST"}
@@ -261,7 +261,7 @@ def test_chunks_of_strings_stay(tmp_path):
     group = zarr.open_group(tmp_path / "c.zarr", mode="r")
     with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "d.h5") as new:
         for name, (_, chunks, _) in said.items():
-            assert group[name].chunks == (chunks or (hdf5_copies.MOST_AT_A_TIME,))
+            assert group[name].chunks == (chunks or (strings.MOST_AT_A_TIME,))
             assert np.array_equal(old[name].asstr()[()], new[name].asstr()[()])
             assert np.array_equal(old[name].asstr()[()], np.asarray(group[name][...], object))
 

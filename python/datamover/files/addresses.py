@@ -35,6 +35,7 @@ SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 READ_ONLY = ("http", "https")
 #: Other names of the same places.
 SAME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
+#: Objects, or files, that make a place an array or a group.
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 #: How often, and for how long, obstore repeats a request to a server that does not answer.
 RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}

@@ -39,24 +39,17 @@ def range_boxes(grid: Shape, begin: int, end: int) -> list[Box]:
     >>> range_boxes((3, 4), 2, 9)
     [((0, 2), (1, 4)), ((1, 0), (2, 4)), ((2, 0), (3, 1))]
     """
-    if begin >= end:
-        return []
-    if len(grid) == 1:
-        return [((begin,), (end,))]
-    inner = math.prod(grid[1:])
-
-    def row(c: int) -> list[Box]:
-        """Return the boxes in one index of the first dimension."""
-        lo, hi = max(begin - c * inner, 0), min(end - c * inner, inner)
-        return [((c, *a), (c + 1, *b)) for a, b in range_boxes(grid[1:], lo, hi)]
-
-    whole_begin, whole_end = -(-begin // inner), end // inner
-    if whole_begin > whole_end:
-        return row(whole_end)
-    boxes = row(whole_begin - 1)
-    if whole_begin < whole_end:
-        boxes.append(((whole_begin, *(0,) * (len(grid) - 1)), (whole_end, *grid[1:])))
-    return boxes + row(whole_end)
+    boxes: list[Box] = []
+    while begin < end:
+        # The longest run of whole rows of some dimension that begins here.
+        d, inner = len(grid) - 1, 1
+        while d > 0 and begin % (inner * grid[d]) == 0 and begin + inner * grid[d] <= end:
+            inner, d = inner * grid[d], d - 1
+        lo = tuple(int(i) for i in np.unravel_index(begin, grid))
+        count = min(grid[d] - lo[d], (end - begin) // inner)
+        boxes.append((lo, (*(i + 1 for i in lo[:d]), lo[d] + count, *grid[d + 1 :])))
+        begin += count * inner
+    return boxes
 
 
 def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray, np.ndarray]:

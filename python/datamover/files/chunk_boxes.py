@@ -7,20 +7,18 @@ bounded memory, whatever their bytes claim: a few kilobytes can decode to gigaby
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import os
 import struct
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from datamover import _plan
 from datamover.errors import InvalidArgument
-from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, pieces_of, within
 
 #: Approximate default size of chunks.
 DEFAULT_CHUNK_BYTES = 1 << 20
@@ -145,9 +143,7 @@ class ChunkedArray(Reader):
         """Fill `out` with the elements from index `lo` on."""
         out = out.view(np.dtype((np.void, self.spec.dtype.itemsize)))
         hi = tuple(a + n for a, n in zip(lo, out.shape, strict=True))
-        for cell, first in self.cells(lo, hi):
-            begin = tuple(map(max, first, lo))
-            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
+        for cell, first, begin, end in pieces_of(lo, hi, self.granule):
             self.read_part(cell, within(begin, end, first), out[within(begin, end, lo)])
 
     def read_part(self, cell: Shape, part: tuple[slice, ...], out: np.ndarray) -> None:
@@ -188,9 +184,8 @@ class ChunkedArray(Reader):
         """
         array = array.view(np.dtype((np.void, self.spec.dtype.itemsize)))
         hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
-        for cell, first in self.cells(lo, hi):
-            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
-            part = array[within(first, end, lo)]
+        for cell, _, begin, end in pieces_of(lo, hi, self.granule):
+            part = array[within(begin, end, lo)]
             if part.shape == self.granule:
                 self.write_view(cell, part)
                 continue
@@ -203,12 +198,6 @@ class ChunkedArray(Reader):
         """Encode and write a whole chunk with any strides."""
         self.write_chunk(cell, np.ascontiguousarray(chunk))
 
-    def cells(self, lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
-        """Yield the chunks that a box meets: (index, first element)."""
-        ranges = [range(a // c, -(-b // c)) for a, b, c in zip(lo, hi, self.granule, strict=True)]
-        for cell in itertools.product(*ranges):
-            yield cell, tuple(i * c for i, c in zip(cell, self.granule, strict=True))
-
 
 def read_fully(fd: int, size: int, offset: int) -> bytes:
     """Read up to a size or the end of a file; the system returns less than 2 GiB at a time."""
@@ -216,11 +205,6 @@ def read_fully(fd: int, size: int, offset: int) -> bytes:
     while len(found) < size and (more := os.pread(fd, size - len(found), offset + len(found))):
         found += more
     return found
-
-
-def within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
-    """Return the slices of a box in an array that begins at `first`."""
-    return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))
 
 
 def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:

@@ -16,7 +16,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import numpy as np
 
@@ -276,11 +275,6 @@ class ChunkPlan(Pair):
         """Bytes that a thread encodes and writes."""
         return self.written_bytes / self.processes / (self.writers or self.threads)
 
-    @property
-    def reads_once(self) -> bool:
-        """Whether each source chunk is read once."""
-        return self.reads == self.source_chunks
-
     def boxes(self, rank: int | None = None) -> Iterator[tuple[Shape, Shape]]:
         """Yield the steps as (lo, hi): all, or those of one process."""
         first, last = 0, self.steps
@@ -299,76 +293,11 @@ class ChunkPlan(Pair):
             yield tuple(cell[p] for p in places)
 
 
-def _sum_of_quotients(n: int, step: int, first: int, divisor: int) -> int:
-    """Sum (first + k * step) // divisor over k < n by Euclid's algorithm, in few steps."""
-    total = 0
-    while n > 0:
-        total += n * (n - 1) // 2 * (step // divisor) + n * (first // divisor)
-        step, first = step % divisor, first % divisor
-        n, first = divmod(step * n + first, divisor)
-        step, divisor = divisor, step
-    return total
-
-
-@cache
 def reads_of(extent: int, chunk: int, box: int) -> int:
     """Count source chunks along a dimension, once for every step that they meet."""
-    steps = -(-extent // box)
-    ends = _sum_of_quotients(steps - 1, box, box + chunk - 1, chunk) + -(-extent // chunk)
-    return ends - _sum_of_quotients(steps, box, 0, chunk)
-
-
-def _ends(count: int, first: int, last: int) -> np.ndarray:
-    """Return the numbers below `count`, or only the `first` first and the `last` last ones."""
-    if count <= first + last:
-        return np.arange(count, dtype=np.int64)
-    return np.concatenate([np.arange(first), np.arange(count - last, count)]).astype(np.int64)
-
-
-def _group_starts(extent: int, chunk: int, group: int, box: int) -> np.ndarray:
-    """Return begins of groups along a dimension, only some of those alike with source chunks.
-
-    Their position relative to source chunks repeats after whole chunks, in a step and from step to
-    step, and differs at the end of a step.
-    """
-    near = chunk // group + 3  # bound of the groups that meet one row of source chunks
-    repeats = chunk // math.gcd(group, chunk) + near
-    steps = -(-extent // box)
-    found = []
-    whole = _ends(steps - 1, chunk // math.gcd(box, chunk), 0) * box
-    if len(whole):
-        found.append((whole[:, None] + _ends(-(-box // group), repeats, near) * group).ravel())
-    last = (steps - 1) * box
-    found.append(last + _ends(-(-(extent - last) // group), repeats, near) * group)
-    return np.concatenate(found)
-
-
-@cache
-def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[int, ...]]:
-    """Return the groups that each row of source chunks meets along a dimension.
-
-    Returns
-    -------
-    set of (through, before, after, inside)
-        Numbers of groups, of one step, that began before this row and end after it; began before;
-        end after; are inside. Rows with fewer groups than other rows may be included.
-    """
-    lo = _group_starts(extent, chunk, group, box)
-    hi = np.minimum(np.minimum(lo + group, (lo // box + 1) * box), extent)
-    rows = -(-extent // chunk)
-    key = lo // box * rows
-    first, last = key + lo // chunk, key + (hi - 1) // chunk
-    within = first == last
-    inside, before, after = first[within], last[~within], first[~within]
-    found = np.concatenate([before, after, inside])
-    keys = np.sort(found)  # np.unique would load numpy.ma
-    keys = keys[np.diff(keys, prepend=-1) > 0]
-    place = np.searchsorted(keys, found)
-    table = np.zeros((len(keys), 4), np.int64)
-    np.add.at(table, (place, np.repeat([1, 2, 3], [len(before), len(after), len(inside)])), 1)
-    # If a group covers a row, it is the only one.
-    through: set[tuple[int, ...]] = {(1, 0, 0, 0)} if (last - first > 1).any() else set()
-    return frozenset(map(tuple, table.tolist())) | through
+    ends = -(-extent // box) - 1  # of steps within the array
+    at_ends_of_chunks = ends // (chunk // math.gcd(box, chunk))
+    return -(-extent // chunk) + ends - at_ends_of_chunks
 
 
 def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order: Shape) -> int:
@@ -386,18 +315,22 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
     From the fastest dimension outwards. In a row of source chunks in one dimension, groups that
     began before it close while those that end after it open, in the same order of the inner
     dimensions. Both together are therefore never more than all of one kind and the open ones of
-    the other.
+    the other. In this dimension, at most one group began before a row and one ends after it. Rows
+    begin at multiples of the greatest common divisor of both extents, counted from the begin of a
+    group, so that only some extents have rows with both of these and all groups that fit a row.
     """
     peak = whole = 1
     for d in reversed(order):
-        peak = max(
-            through * whole
-            + max(before * whole + after * peak, after * whole + before * peak)
-            + inside * peak
-            for through, before, after, inside in _profile(shape[d], chunk[d], group[d], box[d])
-        )
-        whole *= -(-min(box[d], shape[d]) // group[d])
-    return min(peak, whole)
+        extent = min(box[d], shape[d])
+        groups = -(-extent // group[d])
+        inside, rest = divmod(chunk[d], group[d])
+        if chunk[d] >= shape[d] or rest == 0:  # no group is in two rows
+            peak *= -(-min(chunk[d], extent) // group[d])
+        else:
+            meets_both = rest > math.gcd(chunk[d], group[d])
+            peak = min(whole + (inside + meets_both) * peak, groups * whole)
+        whole *= groups
+    return peak
 
 
 def _group_extent(extent: int, source: int, chunk: int, box: int) -> int:
@@ -411,14 +344,18 @@ def _box_extents(extent: int, source: int, chunk: int, tries: int) -> list[int]:
     found = {extent}
     for unit, whole in ((whole_group, extent), (chunk, whole_group)):
         units = -(-whole // unit)
-        pieces = 1
-        for _ in range(tries // 2):
-            if pieces > units:
-                break
+        for pieces in itertools.islice(counts_up_to(units), tries // 2):
             found.add(min(-(-units // pieces) * unit, extent))
-            pieces = max(pieces + 1, pieces * 4 // 3)
         found.add(min(unit, extent))
     return sorted(found, reverse=True)
+
+
+def counts_up_to(most: int) -> Iterator[int]:
+    """Yield numbers to try, from 1 on: all small ones, then each a third larger than the last."""
+    count = 1
+    while count <= most:
+        yield count
+        count = max(count + 1, count * 4 // 3)
 
 
 def _orders(shape: Shape, chunk: Shape) -> list[Shape]:
@@ -492,39 +429,36 @@ def plan_chunks(
     >>> half.steps, half.reads, half.memory_bytes
     (2, 128, 524288)
     """
-    best: dict[int, tuple[tuple[float, ...], ChunkPlan]] = {}  # by the number of threads
+    found: list[tuple[tuple[float, ...], ChunkPlan]] = []
+
+    def least(threads: int) -> ChunkPlan | None:
+        """Return the plan with the least costs that has at most this number of threads."""
+        fitting = (one for one in found if one[1].threads <= threads)
+        best = min(fitting, key=lambda one: one[0], default=None)
+        return best and best[1]
+
     for pair in pairs:
         copied = pair.copy_cost_bytes()
         for count, writers in limits.shares():
-            least = _least(best)
-            is_good = least and least[1].threads == limits.threads and least[1].reads_once
+            best = least(limits.threads)
+            is_good = best and best.threads == limits.threads and best.reads == best.source_chunks
             if writers and (pair.output.is_flat or is_good):
                 break
             room_bytes = limits.max_bytes - pair.thread_bytes(count, writers)
-            found = pair.cheapest(room_bytes, limits.processes, most_shapes)
-            if found is None:
+            steps = pair.cheapest(room_bytes, limits.processes, most_shapes)
+            if steps is None:
                 continue
-            cost, group, box, order, opened = found
+            cost, group, box, order, opened = steps
             plan = ChunkPlan(
                 pair.shape, pair.itemsize, pair.source, pair.output,
                 group, box, order, opened, count, limits.processes, writers,
             )  # fmt: skip
             cost = (cost + copied) / count
-            costs = max(cost, plan.write_cost), cost, plan.memory_bytes
-            if count not in best or costs < best[count][0]:
-                best[count] = costs, plan
-    if not best:
+            found.append(((max(cost, plan.write_cost), cost, plan.memory_bytes), plan))
+    if not found:
         raise too_little(limits.max_bytes, least_bytes(pairs))
-    counts = [count for count in limits.counts() if reads_least or count == limits.threads]
-    plans = [_least({n: best[n] for n in best if n <= count}) for count in counts]
-    return min((found[1] for found in plans if found), key=lambda plan: plan.reads)
-
-
-def _least(
-    best: dict[int, tuple[tuple[float, ...], ChunkPlan]],
-) -> tuple[tuple[float, ...], ChunkPlan] | None:
-    """Return the plan with the least costs; None if there is none."""
-    return min(best.values(), key=lambda found: found[0], default=None)
+    counts = limits.counts() if reads_least else [limits.threads]
+    return min(filter(None, map(least, counts)), key=lambda plan: plan.reads)
 
 
 def least_bytes(pairs: Sequence[Pair]) -> int:

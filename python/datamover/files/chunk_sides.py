@@ -170,9 +170,7 @@ def grown(
         most = limit_bytes // (math.prod(box) // box[d] * itemsize)
         return shape[d] if most >= shape[d] else max(box[d], most // start[d] * start[d])
 
-    grows = True
-    while grows:
-        grows = False
+    while True:
         for order in sorted(orders, key=run_bytes):
             if run_bytes(order) >= good_run_bytes:
                 continue
@@ -186,9 +184,9 @@ def grown(
                 extent = _even_multiple(shape[d], extent, start[d])
             if extent > box[d]:
                 box[d] = extent
-                grows = True
                 break
-    return tuple(box)
+        else:
+            return tuple(box)
 
 
 def _even_multiple(extent: int, most: int, unit: int) -> int:

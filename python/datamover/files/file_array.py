@@ -396,9 +396,7 @@ class FileArray(Unfinished):
             else:
                 self._place.sync()
         if self._place is not None:
-            with together(self.comm):
-                if self.comm.rank == 0:
-                    self._place.finish()
+            placing.finish(self.comm, self._place)
 
     def _stop(self) -> None:
         self._give_up()

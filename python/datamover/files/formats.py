@@ -69,6 +69,12 @@ class ArraySpec:
         return elems * self.dtype.itemsize
 
     @property
+    def names(self) -> tuple[str | None, ...] | None:
+        """The names of dimensions: those of a new array, or those that are kept."""
+        kept = self.kept and self.kept.dimension_names
+        return kept if self.dimension_names is None else self.dimension_names
+
+    @property
     def axes(self) -> Shape:
         """The dimensions, slowest first."""
         axes = tuple(range(len(self.shape)))
@@ -450,6 +456,22 @@ def boxes_of(shape: Shape, box: Shape) -> Iterator[tuple[Shape, Shape]]:
     """Yield an array box by box, in C order, as (lo, hi)."""
     for lo in product([range(0, n, b) for n, b in zip(shape, box, strict=True)]):
         yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, box, shape, strict=True))
+
+
+def pieces_of(lo: Shape, hi: Shape, box: Shape) -> Iterator[tuple[Shape, Shape, Shape, Shape]]:
+    """Cut a region of an array into its parts in the boxes, such as chunks, that it meets.
+
+    Yields the index of the box, its first element, and the part as (lo, hi).
+    """
+    for cell in product([range(a // n, -(-b // n)) for a, b, n in zip(lo, hi, box, strict=True)]):
+        first = tuple(i * n for i, n in zip(cell, box, strict=True))
+        end = tuple(min(a + n, b) for a, n, b in zip(first, box, hi, strict=True))
+        yield cell, first, tuple(map(max, first, lo)), end
+
+
+def within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
+    """Return the slices of a box in an array that begins at `first`."""
+    return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))
 
 
 def product(ranges: list[range]) -> Iterator[Shape]:

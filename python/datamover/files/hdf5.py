@@ -292,14 +292,9 @@ class OpenOutput:
             self._file = h5py.File(path, "r+", locking=False)
             self._dataset = self._file[name]
 
-    @contextlib.contextmanager
-    def naming_errors(self) -> Iterator[None]:
-        """Convert HDF5's errors to one line that names the file, or the full disk."""
-        try:
-            yield
-        except (OSError, RuntimeError) as e:
-            raise_no_space(system_error(e), self._path, self.spec.nbytes, ENCODED)
-            raise IoFailed(f"{self._path} cannot be written: {e}") from e
+    def naming_errors(self) -> contextlib.AbstractContextManager[None]:
+        """Convert HDF5's errors in a block."""
+        return writing(f"{self._path} cannot be written", self._path, self.spec.nbytes, ENCODED)
 
     def close(self) -> None:
         """Close the file, to which HDF5 writes everything that it has buffered."""
@@ -329,15 +324,20 @@ class DatasetReader(OpenDataset):
         """Fill `out` with the elements from index `lo` on."""
         values = np.zeros(out.shape, self.spec.dtype)
         try:
-            here, memory = self._dataset.id.get_space(), h5py.h5s.create(h5py.h5s.SCALAR)
-            if lo:
-                here.select_hyperslab(lo, out.shape)
-                memory = h5py.h5s.create_simple(out.shape)
+            here, memory = selection(self._dataset, lo, out.shape)
             self._dataset.id.read(memory, here, values, self._memory_type)
             out.view(self.spec.dtype)[...] = values
         except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
             words = f"{self._where} cannot be read at {lo}: {type(e).__name__}: {e}"
             raise IoFailed(words) from e
+
+
+def selection(dataset: Any, lo: Shape, shape: Shape) -> tuple[Any, Any]:
+    """Return HDF5's spaces of a box of a dataset, and of the same box in memory."""
+    here = dataset.id.get_space()
+    if lo:
+        here.select_hyperslab(lo, shape)
+    return here, space_of(shape)
 
 
 def reopened(path: str, name: str, data: AddressBlocks | None) -> tuple[Any, Any]:
@@ -430,36 +430,23 @@ def check_sources(
                 check_sources(found, source, where, above)
 
 
-def create_with(
-    file: Any,
-    name: str,
-    spec: ArraySpec,
-    properties: Any,
-    most: tuple[int | None, ...] | None = None,
-) -> Any:
+def create(file: Any, name: str, kind: Any, space: Any, properties: Any) -> Any:
     """Create a dataset with all given properties, and the groups above it.
 
     h5py alone leaves out some: how the place of a single element is settled, and the order of
-    attributes. `most` are the extents to which it may grow; None is unlimited.
-
-    Raises
-    ------
-    Unsupported
-        HDF5 has no such dtype.
+    attributes.
     """
     record_order(properties)
-    kind = hdf5_types.kind_of(spec, repr(name))
-    ends = most and tuple(h5py.h5s.UNLIMITED if n is None else n for n in most)
-    space = h5py.h5s.create(h5py.h5s.SCALAR)
-    if spec.shape:
-        space = h5py.h5s.create_simple(spec.shape, ends)
-    try:
-        made = h5py.h5d.create(
-            file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
-        )
-    except (TypeError, ValueError) as e:
-        raise Unsupported(f"HDF5 cannot hold {name!r} of dtype {spec.dtype}: {e}") from e
+    made = h5py.h5d.create(
+        file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
+    )
     return h5py.Dataset(made)
+
+
+def space_of(shape: Shape, most: tuple[int | None, ...] | None = None) -> Any:
+    """Return HDF5's space of a shape, which may grow to extents of `most`; None is unlimited."""
+    ends = most and tuple(h5py.h5s.UNLIMITED if n is None else n for n in most)
+    return h5py.h5s.create_simple(shape, ends)
 
 
 def record_order(properties: Any) -> None:
@@ -482,17 +469,12 @@ def link_properties() -> Any:
 
 def create_file(path: str, fill: Any, needed_bytes: int) -> None:
     """Create a file, call `fill` with it, and reserve the disk's space for all its contents."""
-    try:
+    with writing(f"{path} cannot be created", path, needed_bytes):
         # The writer has locked it already, in a way that HDF5 does not recognize.
         with h5py.File(path, "w", locking=False, track_order=True) as file:
             fill(file)
         size_bytes = os.path.getsize(path)
         reserve(path, size_bytes, max(size_bytes, needed_bytes))
-    except Error:
-        raise
-    except (OSError, RuntimeError) as e:
-        raise_no_space(system_error(e), path, needed_bytes)
-        raise IoFailed(f"{path} cannot be created: {e}") from e
 
 
 def check_growth(file: Any, nbytes: int) -> None:
@@ -508,10 +490,21 @@ def check_growth(file: Any, nbytes: int) -> None:
         check_room_to_grow(path, needed_bytes)
 
 
-def system_error(error: Exception) -> Exception:
-    """Return the system's error behind one of HDF5, whose message has its number, or that."""
-    found = re.search(r"errno = (\d+)", str(error))
-    return OSError(int(found[1]), "") if found else error
+@contextlib.contextmanager
+def writing(words: str, path: str, needed_bytes: int, more: str = "") -> Iterator[None]:
+    """Convert HDF5's errors to one line, of `words` or about the full disk.
+
+    The messages of HDF5 have the number of the system's error behind them.
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except (OSError, RuntimeError) as e:
+        if found := re.search(r"errno = (\d+)", str(e)):
+            raise_no_space(OSError(int(found[1]), ""), path, needed_bytes, more)
+        raise_no_space(e, path, needed_bytes, more)
+        raise IoFailed(f"{words}: {e}") from e
 
 
 def values_of(attributes: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:

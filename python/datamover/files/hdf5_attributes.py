@@ -20,7 +20,7 @@ from datamover.files.formats import ArraySpec, Shape
 from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
 from datamover.files.hdf5_types import h5py, native_of
 from datamover.files.json_values import FILL_VALUE, MISSING, MISSING_VALUE, numbers
-from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
+from datamover.files.zarr_traits import attributes_of, missing_from_zarr
 
 #: Attributes that are valid in their file only: references and numbers of its dimensions. Names of
 #: dimensions are handled separately.
@@ -189,11 +189,6 @@ def _is_short(held: Any, name: str) -> bool:
         return False
     kind = held.attrs.get_id(name).get_type()
     return kind.get_class() == h5py.h5t.FLOAT and kind.get_size() < JSON_BYTES
-
-
-def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
-    """Return the names of dimensions that are kept."""
-    return list(kept.dimension_names or ()) if kept is not None else []
 
 
 def fill_bytes(spec: ArraySpec) -> bytes | None:

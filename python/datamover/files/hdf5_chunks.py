@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoFailed, Unsupported
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
@@ -116,7 +116,7 @@ class GrowingOptions(MoveOptions):
 
 def most_of(options: MoveOptions) -> tuple[int | None, ...] | None:
     """Return the extents to which a dataset may grow; None if they are its own."""
-    return options.most if isinstance(options, GrowingOptions) else None
+    return getattr(options, "most", None)
 
 
 def is_chunked(spec: ArraySpec, options: MoveOptions) -> bool:
@@ -148,27 +148,14 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
     return tuple(map(min, chunks, limits))
 
 
-def create_dataset(
-    file: Any, name: str, spec: ArraySpec, options: MoveOptions, properties: Any
-) -> None:
-    """Create a chunked dataset without chunks, with these properties and those of its chunks.
-
-    Raises
-    ------
-    Unsupported
-        HDF5 has no such dtype.
-    """
+def set_chunks(properties: Any, spec: ArraySpec, options: MoveOptions) -> None:
+    """Set the filters and extents of the chunks of a new dataset."""
     if options.compressor == "gzip":
         properties.set_shuffle()
         properties.set_deflate(GZIP_LEVEL)
     chunks = chunk_shape(spec, options)
-    try:
+    with hdf5_types.refusing(f"HDF5 cannot hold chunks {chunks} of dtype {spec.dtype}"):
         properties.set_chunk(chunks)
-        hdf5.create_with(file, name, spec, properties, most_of(options))
-    except (TypeError, ValueError) as e:
-        raise Unsupported(
-            f"HDF5 cannot hold {name!r} of dtype {spec.dtype} in chunks {chunks}: {e}"
-        ) from e
 
 
 class ChunkedOutput(hdf5.OpenOutput, ChunkedArray):

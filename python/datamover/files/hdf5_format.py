@@ -25,7 +25,6 @@ from datamover.files import (
     hdf5,
     hdf5_attributes,
     hdf5_chunks,
-    hdf5_copies,
     hdf5_types,
     strings,
 )
@@ -131,7 +130,7 @@ def _kept(place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec) -> Z
         fill = np.zeros((), spec.dtype)[()] if is_own else native.fill_value
     chunks: Shape = dataset.chunks or chunk_boxes.chunk_shape(spec, MoveOptions())
     if spec.dtype.hasobject:  # of any size
-        chunks = hdf5_copies.chunks_of(dataset)
+        chunks = strings.chunks_of(dataset)
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
@@ -255,13 +254,16 @@ class Hdf5Output(Output):
             return
         properties, spec = hdf5_attributes.creation_properties(self.spec), self.spec
         if self._is_chunked:
-            hdf5_chunks.create_dataset(file, self._name, spec, self._options, properties)
-            return
-        if not spec.dtype.hasobject:
+            hdf5_chunks.set_chunks(properties, spec, self._options)
+        elif not spec.dtype.hasobject:
             properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
             properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-        made = hdf5.create_with(file, self._name, spec, properties)
-        if spec.nbytes and made.id.get_offset() is None:
+        kind = hdf5_types.kind_of(spec, repr(self._name))
+        most = hdf5_chunks.most_of(self._options) if self._is_chunked else None
+        space = hdf5.space_of(spec.shape, most)
+        with hdf5_types.refusing(f"HDF5 cannot hold {self._name!r} of dtype {spec.dtype}"):
+            made = hdf5.create(file, self._name, kind, space, properties)
+        if not self._is_chunked and spec.nbytes and made.id.get_offset() is None:
             raise Unsupported(
                 f"this HDF5 does not report where {self._name!r} is stored in its file"
             )
@@ -272,8 +274,8 @@ class Hdf5Output(Output):
         path, name = native.place
         source, dataset = hdf5.reopened(path, name, hdf5.bytes_at(path))
         with source:
-            hdf5_copies.check_growth(file, dataset)
-            hdf5_copies.copy_dataset(native.where, dataset, file, self._name, self._options.check)
+            strings.check_growth(file, dataset)
+            strings.copy_dataset(native.where, dataset, file, self._name, self._options.check)
 
     def open(self, path: str) -> FlatFile | hdf5.OpenOutput:
         """Open the dataset for writing, after its file was closed."""
@@ -304,7 +306,7 @@ def create_file(
             output.create_in(file)
             spec = output.spec
             hdf5_attributes.write_attributes(source + file[name].name, file, name, spec)
-            dimensions[name] = spec.dimension_names or hdf5_attributes.dimension_names(spec.kept)
+            dimensions[name] = spec.names or ()
         labelled = hdf5_attributes.name_dimensions(file, dimensions)
         for name in labelled if source else ():
             log.warning(

@@ -6,10 +6,11 @@ Some functions of HDF5 that h5py does not offer are called in the library that h
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -94,14 +95,21 @@ def kind_of(spec: ArraySpec, where: str = "the output") -> Any:
     native = native_of(spec)
     if native is not None and native.kind is not None:
         return h5py.h5t.decode(native.kind)
-    try:
+    with refusing(f"HDF5 cannot hold dtype {spec.dtype} of {where}"):
         kind = h5py.h5t.py_create(spec.dtype, logical=True)
         made = kind.dtype
-    except (TypeError, ValueError) as e:
-        raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {where}: {e}") from e
     if made != spec.dtype or made.itemsize != spec.dtype.itemsize:
         raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {where}: it makes {made}")
     return kind
+
+
+@contextlib.contextmanager
+def refusing(words: str) -> Iterator[None]:
+    """Convert the errors of h5py, if HDF5 cannot create something, to Unsupported with `words`."""
+    try:
+        yield
+    except (TypeError, ValueError) as e:
+        raise Unsupported(f"{words}: {e}") from e
 
 
 def fill_bytes(dataset: Any) -> bytes:

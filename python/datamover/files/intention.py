@@ -10,7 +10,7 @@ from typing import Any
 
 from datamover.arguments import options_of
 from datamover.errors import InvalidArgument
-from datamover.files import formats, hierarchy, move_words, zarr_output
+from datamover.files import formats, move_words, whole, zarr_output
 from datamover.files.agreement import together
 from datamover.files.at_work import share_of_cores
 from datamover.files.chunk_plan import ChunkPlan
@@ -117,11 +117,11 @@ def intend(
     (1, 16, 17)
     """
     options = options or formats.options_of(keywords)
-    paths, output, options = hierarchy.places(source, output, options)
+    paths, output, options = whole.places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
     with together(None):
-        way, options = hierarchy.way(paths, output, options)
+        way, options = whole.way(paths, output, options)
         is_directory = formats.of_output(output, options).is_directory
         free = free_bytes(None, output, options)
         with way.opened():
@@ -130,7 +130,7 @@ def intend(
             for name, spec in way.copied.items():
                 found[name] = Intention(spec, None, 0, is_copied=True)
             groups = 1 + len(list(way.groups))
-        hierarchy.output_place(way.source, output, options, None).check()
+        whole.output_place(way.source, output, options, None).check()
     if way.is_one:
         return found[""]
     files = 1
@@ -146,7 +146,7 @@ def _of_jobs(
     way: Way, output: str, options: MoveOptions, nprocs: int, free_bytes: int
 ) -> dict[str, Intention]:
     """Return what would happen to the arrays that are moved."""
-    jobs = hierarchy.jobs_of(way, None, output, output, options)
+    jobs = whole.jobs_of(way, None, output, output, options)
     try:
         for job in jobs.values():
             job.nprocs = nprocs

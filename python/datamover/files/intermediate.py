@@ -10,7 +10,6 @@ CRC-32C as Zarr's codec "crc32c" stores it. A file that is missing or damaged is
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -21,8 +20,8 @@ import numpy as np
 from datamover._plan import crc32c
 from datamover.errors import IoFailed
 from datamover.files import addresses, placing
-from datamover.files.chunk_boxes import ChunkedArray, within
-from datamover.files.formats import ArraySpec, Reader, Shape, option
+from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.formats import ArraySpec, Reader, Shape, option, pieces_of, within
 from datamover.files.space import is_no_space
 
 #: What is handed over, for errors.
@@ -97,8 +96,9 @@ class Intermediate(Reader):
         """Fill `out` with the part of a chunk inside a box, and verify its checksum."""
         data, end = memoryview(out.reshape(-1).view(np.uint8)), bytearray(4)
         try:
-            with open(self._file(lo), "rb", buffering=0) as file:
-                is_whole = _fill(file, data) and _fill(file, memoryview(end)) and not file.read(1)
+            with open(self._file(lo), "rb") as file:
+                is_whole = file.readinto(data) == len(data) and file.readinto(end) == len(end)
+                is_whole = is_whole and not file.read(1)
         except FileNotFoundError:
             is_whole = False
         if not is_whole or crc32c(data) != int.from_bytes(end, "little"):
@@ -109,9 +109,8 @@ class Intermediate(Reader):
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array`, the part of a chunk inside the whole array, from index `lo` on."""
-        ends = zip(lo, array.shape, self._cut, strict=True)
-        for part in itertools.product(*(_parts(a, a + n, cut) for a, n, cut in ends)):
-            begin, end = zip(*part, strict=True)
+        hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
+        for _, _, begin, end in pieces_of(lo, hi, self._cut):
             self._write(begin, np.ascontiguousarray(array[within(begin, end, lo)]))
 
     def _write(self, lo: Shape, part: np.ndarray) -> None:
@@ -121,22 +120,6 @@ class Intermediate(Reader):
 
     def _file(self, lo: Shape) -> str:
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
-
-
-def _parts(a: int, b: int, cut: int) -> list[tuple[int, int]]:
-    """Cut a .. b at the ends of boxes of that extent."""
-    ends = [a, *range((a // cut + 1) * cut, b, cut), b]
-    return list(itertools.pairwise(ends))
-
-
-def _fill(file: Any, data: memoryview) -> bool:
-    """Fill a buffer from a file; return False if the file is shorter."""
-    while data:
-        count = file.readinto(data)
-        if not count:
-            return False
-        data = data[count:]
-    return True
 
 
 def needs_handover(output: Any, processes: int) -> bool:
@@ -206,11 +189,10 @@ def _write_checked(path: str, data: Any) -> None:
     """Write a new file, whose directory is made unless it exists: data, and their checksum."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(os.path.dirname(path))
-    with open(path, "xb", buffering=0) as file:
-        data = memoryview(data)
-        for piece in (data, memoryview(crc32c(data).to_bytes(4, "little"))):
-            while piece:
-                piece = piece[file.write(piece) :]
+    data = memoryview(data)
+    with open(path, "xb") as file:
+        file.write(data)
+        file.write(crc32c(data).to_bytes(4, "little"))
 
 
 def _damaged(path: str) -> IoFailed:

@@ -30,8 +30,8 @@ from datamover.files.chunk_sides import Checksums, Sink, Source, enough_bytes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
 from datamover.files.intermediate import Handover, Intermediate, needs_handover
 from datamover.files.move_plan import MOST_READS, MovePlan, Room, between, plan_move
+from datamover.files.names import checked_names
 from datamover.files.pipeline import Pipeline
-from datamover.files.state_dimensions import checked_names
 from datamover.mpi import comm_address, gathered
 
 log = logging.getLogger("datamover")

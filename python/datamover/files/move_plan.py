@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import NoMemory
-from datamover.files.chunk_plan import ChunkPlan, Limits
+from datamover.files.chunk_plan import ChunkPlan, Limits, counts_up_to
 from datamover.files.chunk_sides import Sink, Source, cheapest
 from datamover.files.formats import ArraySpec, Shape, num_boxes, option
 from datamover.files.intermediate import Intermediate
@@ -233,10 +233,7 @@ def _extents(n: int, read: int, written: int, most: int) -> list[int]:
     """
     found = {min(read, n), min(written, n), n}
     for unit in (read, written):
-        count = 1
-        while count * unit < n:
-            found.add(count * unit)
-            count = max(count + 1, count * 4 // 3)
+        found |= {count * unit for count in counts_up_to((n - 1) // unit)}
         for k in range(1, math.isqrt(unit) + 1):
             if unit % k == 0:
                 found |= {k, unit // k}

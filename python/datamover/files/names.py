@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of files, datasets and addresses, and their parsing.
+"""Names of files, datasets, addresses and dimensions, and their parsing.
 
 The module imports little, because the process that starts others for a move needs only this part of
 the file support.
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from datamover.errors import InvalidArgument, IoFailed
+from datamover.errors import InvalidArgument, IoFailed, WrongType
 from datamover.files import addresses
 
 HDF5_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
@@ -119,3 +121,48 @@ def place_of_output(name: str | os.PathLike[str]) -> str:
     if place.startswith(SYSTEM_FOLDERS):
         raise IoFailed(f"{text} is in a virtual directory of the system, which cannot hold files")
     return place
+
+
+#: Names of the dimensions of an array.
+Names = tuple[str, ...]
+
+
+def names_said(given: Any) -> dict[str, Names]:
+    """Read the names of dimensions, by names of arrays. Local.
+
+    Raises
+    ------
+    WrongType, InvalidArgument
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise WrongType(f"dimensions are {given!r}, they must be a mapping of arrays to names")
+    return {str(array): _checked(repr(array), names) for array, names in given.items()}
+
+
+def checked_names(array: str, names: Any, shape: tuple[int, ...]) -> Names | None:
+    """Return the names of an array's dimensions, one for each; None if none are given. Local.
+
+    Raises
+    ------
+    WrongType, InvalidArgument
+    """
+    if names is None:
+        return None
+    found = _checked(array, names)
+    if len(found) != len(shape):
+        raise InvalidArgument(f"dimensions of {array} are {found}; it has the shape {shape}")
+    return found
+
+
+def _checked(array: str, names: Any) -> Names:
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise WrongType(f"dimensions of {array} are {names!r}, they must be a list of names")
+    for name in names:
+        if not name or "/" in name or not name.isprintable():
+            raise InvalidArgument(f"{name!r} is not a valid name for a dimension of {array}")
+    if len(set(names)) != len(names):
+        raise InvalidArgument(f"two dimensions of {array} have one name: {tuple(names)}")
+    return tuple(names)

@@ -21,7 +21,7 @@ from datamover import _plan
 from datamover.files.at_work import Crew, Task
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Scratch, Sink, Source
-from datamover.files.formats import Shape
+from datamover.files.formats import Shape, pieces_of
 
 #: Approximate bytes of small chunks that are written together.
 WRITE_BYTES = 1 << 18
@@ -121,21 +121,14 @@ class Pipeline(Crew):
 
     def _open_groups(self, cell: Shape, box: Box) -> Task | None:
         """Open the groups that a source chunk needs; None while memory for them is missing."""
-        extents = self._plan.group
-        cells = [range(a // g, -(-b // g)) for a, b, g in zip(*box, extents, strict=True)]
-        needed = list(itertools.product(*cells))
-        new = [index for index in needed if index not in self._open]
+        needed = list(pieces_of(*box, self._plan.group))
+        new = [(index, lo) for index, lo, *_ in needed if index not in self._open]
         if self._groups + len(new) > self._most_groups:
             return None
-        for index in new:
-            lo = tuple(i * g for i, g in zip(index, extents, strict=True))
+        for index, lo in new:
             self._open[index] = _Group(lo, self._memory(lo), self._reads_of(lo))
             self._groups += 1
-        parts = []
-        for index in needed:
-            group = self._open[index]
-            hi = (a + g for a, g in zip(group.lo, extents, strict=True))
-            parts.append((group, (tuple(map(max, box[0], group.lo)), tuple(map(min, box[1], hi)))))
+        parts = [(self._open[index], (lo, hi)) for index, _, lo, hi in needed]
         return functools.partial(self._read, cell, box, parts)
 
     def _reads_of(self, lo: Shape) -> int:
@@ -223,18 +216,11 @@ class Pipeline(Crew):
 
 def _segments(a: int, b: int, chunk: int) -> list[tuple[int, int, int, int]]:
     """Cut a .. b into whole chunks and parts: (first chunk, chunks, begin in each, length)."""
-    first, last = a // chunk, (b - 1) // chunk
-    if first == last:
-        return [(first, 1, a - first * chunk, b - a)]
+    cuts = sorted({a, min(b, -(-a // chunk) * chunk), max(a, b // chunk * chunk), b})
     found = []
-    if a > first * chunk:
-        found.append((first, 1, a - first * chunk, (first + 1) * chunk - a))
-        first += 1
-    whole = b // chunk - first
-    if whole > 0:
-        found.append((first, whole, 0, chunk))
-    if b > last * chunk and b < (last + 1) * chunk:
-        found.append((last, 1, 0, b - last * chunk))
+    for begin, end in itertools.pairwise(cuts):
+        count = max(1, (end - begin) // chunk)
+        found.append((begin // chunk, count, begin % chunk, (end - begin) // count))
     return found
 
 

@@ -9,7 +9,6 @@ import errno
 import fcntl
 import logging
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ from datamover.files import (
 )  # fmt: skip
 from datamover.files.agreement import together
 from datamover.files.formats import Late
-from datamover.files.space import naming_no_space, opened
+from datamover.files.space import HIDDEN, naming_no_space, opened
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
 
@@ -41,9 +40,6 @@ log = logging.getLogger("datamover")
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
-#: Hidden names of outputs that are not complete, of old ones that are replaced, and of directories
-#: that are being removed.
-HIDDEN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{12})\.partial(\.old|\.gone)?", re.DOTALL)
 #: Errors of file systems, kernels and C libraries that cannot rename with flags.
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
@@ -167,6 +163,13 @@ def begin(
             place.write(create(place.path))
     with together(comm):
         place.hold()
+
+
+def finish(comm: MPI.Comm | None, place: Any) -> None:
+    """Give a complete output its name. Collective."""
+    with together(comm):
+        if comm is None or comm.rank == 0:
+            place.finish()
 
 
 def _check_apart(source: str, output: str) -> None:

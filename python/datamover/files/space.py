@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from datamover.errors import IoFailed
 
-#: The hidden name under which an output is written (`placing.temporary_path`).
-UNFINISHED = re.compile(r"\.(.+)\.[^.]+\.partial")
+#: Hidden names of outputs that are not complete (`placing.temporary_path`), of old ones that are
+#: replaced, and of directories that are being removed.
+HIDDEN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{12})\.partial(\.old|\.gone)?", re.DOTALL)
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Appended if the needed space is that of elements that are encoded.
 ENCODED = " (the array before compression)"
@@ -93,9 +94,8 @@ def raise_no_space(
 def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:
     """Return a message with the directory or file, the needed space, and the free space."""
     directory = os.path.dirname(path) or "."
-    unfinished = UNFINISHED.fullmatch(os.path.basename(path))
-    if unfinished:
-        path = os.path.join(directory, unfinished[1])
+    if hidden := HIDDEN.fullmatch(os.path.basename(path)):
+        path = os.path.join(directory, hidden["name"])
     needs = "" if needed_bytes is None else f"; the output needs {needed_bytes:,} bytes"
     if error.errno == errno.EFBIG:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]

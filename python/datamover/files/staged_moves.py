@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -29,7 +28,7 @@ from datamover.files.array_steps import StagedMove, steps_of
 from datamover.files.at_work import PIECE_BYTES, do_all, threads_within
 from datamover.files.chunk_plan import runs
 from datamover.files.chunk_sides import contiguous
-from datamover.files.formats import Shape
+from datamover.files.formats import Shape, pieces_of, within
 from datamover.files.state_items import Item
 from datamover.layouts import Layout
 from datamover.movers import Mover
@@ -124,13 +123,10 @@ def boxes(lo: Shape, array: np.ndarray, file: Any) -> Iterator[tuple[Shape, np.n
     if math.prod(granule) == 1:
         granule = contiguous(array.shape, file.spec.axes, array.itemsize, PIECE_BYTES)
         origin = (0,) * array.ndim
-    cuts = [
-        [0, *range(g - a % g, n, g)] for a, n, g in zip(origin, array.shape, granule, strict=True)
-    ]
-    for at in itertools.product(*cuts):
-        cells = zip(origin, at, granule, strict=True)
-        piece = array[tuple(slice(i, (a + i) // g * g + g - a) for a, i, g in cells)]
-        yield tuple(a + i for a, i in zip(lo, at, strict=True)), piece
+    hi = tuple(a + n for a, n in zip(origin, array.shape, strict=True))
+    for _, _, begin, end in pieces_of(origin, hi, granule):
+        at = tuple(a + b - o for a, b, o in zip(lo, begin, origin, strict=True))
+        yield at, array[within(begin, end, origin)]
 
 
 class StagedMoves:

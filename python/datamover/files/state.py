@@ -22,7 +22,6 @@ from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names
 from datamover.files.agreement import together
 from datamover.files.staged_moves import MAX_BYTES, Work
-from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
     Item,
@@ -233,7 +232,7 @@ def save(
         if compressor is not None and not isinstance(compressor, str):
             raise WrongType(f"compressor is {compressor!r}, it must be a string")
         boxes = {str(n): integers(box, f"chunks of {n!r}") for n, box in (chunks or {}).items()}
-        options = StoreOptions(boxes, compressor, zarr_format, names_said(dimensions))
+        options = StoreOptions(boxes, compressor, zarr_format, names.names_said(dimensions))
         passed |= {
             "chunks=": sorted(boxes.items()),
             "compressor=": compressor,

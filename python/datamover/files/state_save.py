@@ -105,9 +105,7 @@ class Save:
 
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
-        with together(self.comm):
-            if self.comm.rank == 0:
-                self._place.finish()
+        placing.finish(self.comm, self._place)
 
     def close(self) -> None:
         """Remove the old output, or a new one that is not complete. Local."""

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
+from datamover.errors import Error, InvalidArgument, IoFailed, Mismatch, Unsupported
 from datamover.files import (
     addresses,
     direct_zarr,
     formats,
     hdf5,
+    hdf5_attributes,
     hdf5_format,
     hdf5_types,
     npy,
-    state_dimensions,
     zarr,
     zarr_group,
     zarr_output,
@@ -34,7 +34,13 @@ from datamover.files.addresses import AddressBytes
 from datamover.files.chunk_boxes import nearly_cubic
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
-from datamover.files.names import HDF5_SUFFIXES, can_be_in_zarr, place_of
+from datamover.files.names import (
+    HDF5_SUFFIXES,
+    Names,
+    can_be_in_zarr,
+    checked_names,
+    place_of,
+)
 from datamover.files.space import is_no_space
 from datamover.files.state_items import State
 
@@ -49,7 +55,7 @@ class StoreOptions:
     chunks: dict[str, Shape]
     compressor: str | None
     zarr_format: int | None
-    dimensions: dict[str, state_dimensions.Names]
+    dimensions: dict[str, Names]
 
     def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
         """Return the options of one array."""
@@ -94,7 +100,7 @@ class Target:
         elif self._format == "npy":
             _check_for_npy(state, options)
         self._state, self._zarr_format = state, options.zarr_format
-        names = state_dimensions.named(options.dimensions, state.specs())
+        names = _named_dimensions(options.dimensions, state.specs())
         self._outputs: dict[str, formats.Output] = {}
         for name, spec in state.specs().items():
             spec = dataclasses.replace(spec, dimension_names=names.get(name))
@@ -137,6 +143,55 @@ class Target:
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
         return self._outputs[name].open(f"{path}/{name}" if self.is_directory else path)
+
+
+def _named_dimensions(said: dict[str, Names], specs: dict[str, ArraySpec]) -> dict[str, Names]:
+    """Return the names of all dimensions of all arrays; an empty dictionary if none were given.
+
+    The dimensions of other arrays are named after the array: xarray does not read a group in which
+    an array has no names.
+
+    Raises
+    ------
+    InvalidArgument
+        An array is not saved, or has too many or few names.
+    Mismatch
+        A dimension is longer in one array of a group than in another.
+    """
+    if not said:
+        return {}
+    shapes = {array: spec.shape for array, spec in specs.items()}
+    for array, names in said.items():
+        if array not in shapes:
+            raise InvalidArgument(f"dimensions name the array {array!r}, which is not saved")
+        checked_names(repr(array), names, shapes[array])
+    found = {array: said.get(array, _own(array, len(shapes[array]))) for array in shapes}
+    _check_lengths(found, shapes)
+    return found
+
+
+def _own(array: str, count: int) -> Names:
+    return tuple(f"{array.rsplit('/', 1)[-1]}_{d}" for d in range(count))
+
+
+def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
+    groups = {array[:end] for array in named for end, c in enumerate(array) if c == "/"}
+    first: dict[str, tuple[str, int]] = {}
+    for array, names in named.items():
+        for name, extent in zip(names, shapes[array], strict=True):
+            place = hdf5_attributes.scale_of(array, name)
+            other, length = first.setdefault(place, (array, extent))
+            if length != extent:
+                raise Mismatch(
+                    f"dimension {name!r} has {length} elements in {other!r}, {extent} in {array!r}"
+                )
+            if place in groups:
+                raise InvalidArgument(f"dimension {name!r} of {array!r} has the name of a group")
+            if place in named and named[place] != (name,):
+                raise InvalidArgument(
+                    f"dimension {name!r} of {array!r} has the name of another array, whose "
+                    f"dimensions are {named[place]}"
+                )
 
 
 def _format_of(path: str, options: StoreOptions) -> str:

@@ -22,7 +22,7 @@ from datamover.arguments import integers, options_of
 from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
-from datamover.files import formats, hdf5_types, hierarchy, move_words, placing
+from datamover.files import formats, hdf5_types, move_words, placing, whole
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, Late, MoveOptions
 from datamover.files.move_job import PHASES, Job, Progress, prepare, threads_of
@@ -165,7 +165,7 @@ def move(
     def settle() -> tuple[str, str, MoveOptions]:
         if progress is not None and not callable(progress):
             raise WrongType(f"progress is {progress!r}, it must be callable")
-        return hierarchy.places(source, output, options or formats.options_of(fields))
+        return whole.places(source, output, options or formats.options_of(fields))
 
     if comm is None:
         return move_between(None, *settle(), progress)
@@ -182,8 +182,8 @@ def move_between(
     """Move between places, with checked options. Collective."""
     begin = time.perf_counter()
     with together(comm):
-        way, options = hierarchy.way(source, output, options)
-    place = hierarchy.output_place(way.place, output, options, comm)
+        way, options = whole.way(source, output, options)
+    place = whole.output_place(way.place, output, options, comm)
     jobs: dict[str, Job] = {}
     is_first = comm is None or comm.rank == 0
     try:
@@ -203,9 +203,7 @@ def move_between(
         with together(comm):
             place.sync()
         sync_seconds = time.perf_counter() - sync_begin
-        with together(comm):
-            if is_first:
-                place.finish()
+        placing.finish(comm, place)
     finally:
         with lifeline.all_deferred():
             for job in jobs.values():
@@ -241,7 +239,7 @@ def _make(
     with contextlib.ExitStack() as opened:
         with together(comm):
             opened.enter_context(way.opened())
-            jobs |= hierarchy.jobs_of(way, comm, output, place.path, options)
+            jobs |= whole.jobs_of(way, comm, output, place.path, options)
             prepare(jobs.values(), threads, free_bytes)
             for job in jobs.values():
                 if job.move_plan and job.move_plan.lack:

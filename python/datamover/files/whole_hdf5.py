@@ -27,7 +27,6 @@ from datamover.files import (
     hdf5,
     hdf5_attributes,
     hdf5_chunks,
-    hdf5_copies,
     hdf5_types,
     strings,
     zarr_output,
@@ -227,8 +226,8 @@ class Hdf5ToHdf5(WholeHdf5):
 
     def is_copied(self, name: str, where: str, dataset: Any) -> bool:
         """Return whether it has no elements of a fixed size, no shape, or was never written."""
-        has_objects = hdf5_copies.is_copied_in_hdf5(where, dataset)
-        return has_objects or dataset.shape is None or hdf5_copies.is_unwritten(dataset)
+        has_objects = strings.is_copied_in_hdf5(where, dataset)
+        return has_objects or dataset.shape is None or strings.is_unwritten(dataset)
 
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options of one array."""
@@ -271,19 +270,19 @@ class Hdf5ToHdf5(WholeHdf5):
         elif name in tree.same:
             made[name] = made[tree.same[name] or "/"]
         elif name in tree.datatypes:
-            hdf5_copies.copy_object(source[name], made, name)
+            strings.copy_object(source[name], made, name)
             self._copy_attributes(made, name)
         else:
             held = source[name]
             if name in tree.groups:
                 _make_group(made, name, held)
             elif name in self.copied:
-                hdf5_copies.copy_dataset(f"{self.source}:/{name}", held, made, name, check)
+                strings.copy_dataset(f"{self.source}:/{name}", held, made, name, check)
             elif output is None or output.spec.nbytes == 0:
                 shape = output.spec.shape if output else held.shape
                 if name in tree.dimensions:
                     shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
-                hdf5_copies.make_empty(f"{self.source}:/{name}", held, made, name, shape)
+                strings.make_empty(f"{self.source}:/{name}", held, made, name, shape)
             else:
                 if h5py.h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(held):
                     words = "the checksums of its chunks are left out"

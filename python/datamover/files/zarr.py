@@ -14,6 +14,7 @@ import numpy as np
 
 from datamover.errors import IoFailed
 from datamover.files import addresses, direct_zarr, zarr_group
+from datamover.files.addresses import METADATA
 from datamover.files.formats import (
     ArraySpec,
     Format,
@@ -34,8 +35,6 @@ from datamover.files.zarr_output import check_dtype, made_in_memory, titled
 from datamover.files.zarr_traits import traits_of
 
 log = logging.getLogger("datamover")
-#: Files that make a directory an array or a group.
-METADATA = ("zarr.json", ".zarray", ".zgroup")
 #: Maximum number of arrays of a group that an error names.
 SHOWN_ARRAYS = 10
 

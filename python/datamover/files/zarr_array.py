@@ -7,7 +7,6 @@ Stores for outputs can be stopped, and metadata held back.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 import sys
@@ -23,7 +22,7 @@ from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
-from datamover.files.formats import ArraySpec, Reader, Shape
+from datamover.files.formats import ArraySpec, Reader, Shape, pieces_of
 from datamover.files.space import ENCODED, raise_no_space
 from datamover.files.zarr_traits import ZarrTraits
 
@@ -205,15 +204,11 @@ class ZarrArray(Reader):
 
     def _boxes(self, lo: Shape, shape: Shape) -> Iterator[tuple[slice, ...]]:
         """Cut a box at the ends of large chunks: zarr decodes all chunks of a box together."""
-        whole = tuple(slice(a, a + n) for a, n in zip(lo, shape, strict=True))
-        if math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES:
-            yield whole
-            return
-        for _, chunk in self._chunks(lo, shape):
-            yield tuple(
-                slice(max(a.start, b.start), min(a.stop, b.stop))
-                for a, b in zip(whole, chunk, strict=True)
-            )
+        hi = tuple(a + n for a, n in zip(lo, shape, strict=True))
+        is_small = math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES
+        unit = tuple(max(b, 1) for b in hi) if is_small else self.granule
+        for _, _, begin, end in pieces_of(lo, hi, unit):
+            yield tuple(map(slice, begin, end))
 
     def _refuse_empty_shards(self, lo: Shape, shape: Shape) -> None:
         """Raise for empty files, which zarr reads like missing ones."""
@@ -233,12 +228,9 @@ class ZarrArray(Reader):
 
     def _chunks(self, lo: Shape, shape: Shape) -> Iterator[tuple[str, tuple[slice, ...]]]:
         """Yield the chunks (or shards) of a box: their names and contents."""
-        cells = [
-            range(a // g, -(-(a + n) // g)) for a, n, g in zip(lo, shape, self.granule, strict=True)
-        ]
-        for cell in itertools.product(*cells):
-            box = tuple(slice(c * g, (c + 1) * g) for c, g in zip(cell, self.granule, strict=True))
-            yield self._array.metadata.encode_chunk_key(cell), box
+        hi = tuple(a + n for a, n in zip(lo, shape, strict=True))
+        for cell, first, _, end in pieces_of(lo, hi, self.granule):
+            yield self._array.metadata.encode_chunk_key(cell), tuple(map(slice, first, end))
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""

@@ -39,7 +39,7 @@ def metadata(path: str) -> dict[str, Any]:
     IoFailed
         They cannot be read or are not a JSON object, or a server does not answer.
     """
-    for name in ("zarr.json", ".zarray", ".zgroup"):
+    for name in addresses.METADATA:
         found = object_in(path, name, "metadata")
         if found is not None:
             return found if name == "zarr.json" else {"node_type": name[2:], **found}

@@ -65,7 +65,7 @@ def metadata_files(zarr_format: int | None) -> int:
 
 
 def arguments_of_format_2(
-    spec: ArraySpec, kept: ZarrTraits, names: Any, shards: Any, said: Any
+    spec: ArraySpec, kept: ZarrTraits, shards: Any, said: Any
 ) -> dict[str, Any]:
     """Return arguments of zarr-python's `create_array` for the properties of an array.
 
@@ -74,8 +74,6 @@ def arguments_of_format_2(
     spec : ArraySpec
     kept : ZarrTraits
         Properties of the input.
-    names : sequence of str, optional
-        Those of the dimensions.
     shards : tuple of int, optional
         The requested shards, or those of the input.
     said : codec, None, "auto" or "kept"
@@ -93,24 +91,23 @@ def arguments_of_format_2(
     found: dict[str, Any] = {"zarr_format": 2, "order": "C", "filters": None}
     if kept.of_format_2 is not None:
         attributes = kept.of_format_2["attributes"]
-        if names is not None:
-            attributes = attributes | {DIMENSIONS_V2: list(names)}
+        if spec.names is not None:
+            attributes = attributes | {DIMENSIONS_V2: list(spec.names)}
         found |= kept.of_format_2 | {"attributes": attributes}
         return found if said == "kept" else found | {"compressors": compressor(said)}
     _refuse_codecs(kept)
     found["compressors"] = compressor(kept.compressors if said == "kept" else said)
     if "fill_value" in kept.others:
         found["fill_value"] = kept.others["fill_value"]
-    return found | _described(kept.others.get("attributes", {}), names, spec)
+    return found | _described(kept.others.get("attributes", {}), spec)
 
 
-def _described(attributes: dict[str, Any], names: Any, spec: ArraySpec) -> dict[str, Any]:
+def _described(attributes: dict[str, Any], spec: ArraySpec) -> dict[str, Any]:
     """Return attributes with the names of dimensions, and with these xarray's fill value.
 
     xarray treats each element that equals it as missing, so without missing elements there is none.
     """
-    if spec.shape == () and names is None:
-        names = ()  # xarray requires them, for one element too
+    names = () if spec.shape == () else spec.names  # xarray requires them for one element too
     if names is None:
         return {"attributes": dict(attributes)}
     found = attributes | {DIMENSIONS_V2: list(names)}
@@ -254,7 +251,7 @@ def titled(dtype: np.dtype, above: str = "") -> Iterator[str]:
 
 def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_format: int) -> bool:
     """Return whether elements written to a Zarr array in memory are read again unchanged."""
-    samples = _samples(given).astype(stored)
+    samples = np.ones(3, given).astype(stored)
     store: dict[str, Any] = {}
     shards = (4,) if in_shards else None
     zarr_python().create_array(
@@ -263,18 +260,6 @@ def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_forma
     zarr_python().open_array(store, mode="r+")[...] = samples
     back = zarr_python().open_array(store, mode="r")[...].astype(stored)
     return back.tobytes() == samples.tobytes()
-
-
-def _samples(dtype: np.dtype) -> np.ndarray:
-    """Return three elements with different bytes."""
-    if dtype.names:
-        samples = np.zeros(3, dtype)
-        for name in dtype.names:
-            samples[name] = _samples(dtype[name])
-        return samples
-    if dtype.kind in "bU":
-        return np.array([True, False, True] if dtype.kind == "b" else ["a", "b", ""]).astype(dtype)
-    return np.frombuffer((bytes(range(1, 256)) * (1 + dtype.itemsize))[: 3 * dtype.itemsize], dtype)
 
 
 def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
@@ -287,12 +272,11 @@ def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
 def arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
     """Return the arguments of zarr-python's `create_array` except shape, dtype and chunks."""
     kept: ZarrTraits = spec.kept or NOTHING_KEPT
-    names = kept.dimension_names if spec.dimension_names is None else spec.dimension_names
     said = "kept" if options.compressor is None else compressors_of(options.compressor)
     if options.zarr_format == 2:
-        return arguments_of_format_2(spec, kept, names, _shards(spec, options), said)
+        return arguments_of_format_2(spec, kept, _shards(spec, options), said)
     codecs = kept.compressors if said == "kept" else said
-    return {**kept.others, "zarr_format": 3, "dimension_names": names, "compressors": codecs}
+    return {**kept.others, "zarr_format": 3, "dimension_names": spec.names, "compressors": codecs}
 
 
 def compressors_of(name: str) -> Any:
