@@ -488,3 +488,38 @@ def test_types_that_only_files_of_later_versions_may_have_stay(tmp_path, member,
     move(f"{tmp_path}/a.h5{member}", f"{tmp_path}/b.h5{member}", **said)
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["u"].id.get_type().equal(few) and file["u"][...].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_chunks_are_listed_where_hdf5_finds_them(tmp_path, case):
+    """Also of datasets that grew, shrank, and begin behind a user block."""
+    rng = np.random.default_rng(case)
+    dims = int(rng.integers(1, 4))
+    shape = tuple(int(n) for n in rng.integers(1, 20, dims))
+    chunks = tuple(int(n) for n in rng.integers(1, 7, dims))
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=512 * int(rng.integers(0, 2))) as file:
+        options = {"compression": "gzip"} if rng.random() < 0.5 else {}
+        dataset = file.create_dataset(
+            "x", shape, "i4", chunks=chunks, maxshape=(None,) * dims, **options
+        )
+        for _ in range(3):
+            lo = [int(rng.integers(0, n)) for n in dataset.shape]
+            dataset[tuple(slice(a, a + 5) for a in lo)] = case + 1
+            dataset.resize([int(n) for n in rng.integers(1, 20, dims)])
+    with h5py.File(tmp_path / "a.h5") as file:
+        dataset = file["x"]
+        numbers, places = hdf5_chunks.index_of(dataset)
+        if places is None:
+            pytest.skip("this version of HDF5 cannot list chunks")
+        listed = dict(zip(numbers.tolist(), places.tolist(), strict=True))
+        grid = [-(-n // c) for n, c in zip(dataset.shape, chunks, strict=True)]
+        found = {}
+        for number, cell in enumerate(np.ndindex(*grid)):
+            first = tuple(i * c for i, c in zip(cell, chunks, strict=True))
+            info = dataset.id.get_chunk_info_by_coord(first)
+            if info.byte_offset is not None:
+                found[number] = [info.byte_offset, info.size, info.filter_mask]
+        assert listed == found
+        expected = dataset[...]
+    move(f"{tmp_path}/a.h5:/x", tmp_path / "x.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), expected)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import threading
 import zlib
 from typing import Any
 
@@ -41,6 +42,9 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         self._opaque = np.dtype((np.void, spec.dtype.itemsize))
         self._chunk_bytes = math.prod(self.granule) * spec.dtype.itemsize
         self._fd = self._opened_bytes()
+        self._lock = threading.Lock()
+        #: The result of `index_of`, once a chunk has been read.
+        self._index: Any = None
 
     def _opened_bytes(self) -> int:
         flags = os.O_RDONLY | os.O_CLOEXEC
@@ -55,12 +59,13 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         """Read and decode a whole chunk; None if it does not exist and has the fill value."""
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
         try:
-            info = self._dataset.id.get_chunk_info_by_coord(first)
-            if info.byte_offset is None:
+            found = self._place_of(cell, first)
+            if found is None:
                 return None
-            data = self._stored(info.byte_offset, info.size)
+            offset, size, mask = found
+            data = self._stored(offset, size)
             for k in reversed(range(len(self._filters))):
-                if not info.filter_mask >> k & 1:
+                if not mask >> k & 1:
                     data = self._decoded(self._filters[k], data)
             if len(data) != self._chunk_bytes:
                 raise ValueError(f"it holds {len(data):,} bytes, not {self._chunk_bytes:,}")
@@ -68,6 +73,23 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
             words = f"{type(e).__name__}: {e}"
             raise IoFailed(f"{self._where} cannot be read in the chunk at {first}: {words}") from e
         return np.frombuffer(data, self._opaque).reshape(self.granule)
+
+    def _place_of(self, cell: Shape, first: Shape) -> tuple[int, int, int] | None:
+        """Return offset and bytes of a chunk in the file, and its filter mask; None without it."""
+        with self._lock:
+            if self._index is None:
+                self._index = index_of(self._dataset)
+        numbers, places = self._index
+        if places is None:
+            info = self._dataset.id.get_chunk_info_by_coord(first)
+            found = info.byte_offset, info.size, info.filter_mask
+            return None if info.byte_offset is None else found
+        number = 0
+        for i, n, c in zip(cell, self.spec.shape, self.granule, strict=True):
+            number = number * -(-n // c) + i
+        k = int(np.searchsorted(numbers, number))
+        is_stored = k < len(numbers) and numbers[k] == number
+        return tuple(places[k].tolist()) if is_stored else None
 
     def _stored(self, offset: int, size: int) -> Any:
         if self._data is not None:
@@ -93,6 +115,35 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
+
+
+def index_of(dataset: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the numbers of the stored chunks, ascending, and each one's offset, bytes and mask.
+
+    HDF5 searches all chunks for each one that it is asked for. The places are None if this version
+    of HDF5 cannot list them, or lists others than it finds: some count offsets from another place.
+    """
+    rows: list[tuple[int, ...]] = []
+    none = np.empty(0, np.int64)
+    if not hasattr(dataset.id, "chunk_iter"):
+        return none, None
+    dataset.id.chunk_iter(
+        lambda info: rows.append(
+            (*info.chunk_offset, info.byte_offset, info.size, info.filter_mask)
+        )
+    )
+    listed = np.array(rows, np.int64).reshape(len(rows), dataset.ndim + 3)
+    first, places = listed[:, :-3], listed[:, -3:]
+    chunk, extents = np.array(dataset.chunks), np.array(dataset.shape)
+    for k in {0, len(rows) - 1} if rows else ():
+        info = dataset.id.get_chunk_info_by_coord(tuple(first[k].tolist()))
+        if [info.byte_offset, info.size, info.filter_mask] != places[k].tolist():
+            return none, None
+    within = (first < extents).all(axis=1)  # a dataset that shrank may have others
+    first, places = first[within], places[within]
+    numbers = np.ravel_multi_index(tuple((first // chunk).T), tuple(-(-extents // chunk)))
+    order = np.argsort(numbers)
+    return numbers[order], places[order]
 
 
 def filters(dataset: Any) -> list[int]:
