@@ -10,6 +10,7 @@
 #include "datamover/array_part.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/mover.hpp"
+#include "mpi/message_tags.hpp"
 #include "mpi_test.hpp"
 #include "transport/transport.hpp"
 
@@ -91,7 +92,7 @@ using Shifts = std::vector<std::unique_ptr<Shift>>;
 
 /// Processes drop movers at different times, as a garbage collector does.
 TEST(MessageTags, OfMoversInFlightDiffer) {
-    largest_tag = most_movers * tags_of_a_mover() + 3;
+    largest_tag = mpi::first_mover_tag - 1 + most_movers * tags_of_a_mover() + 3;
     const mpi_test::OwnComm comm;
     mpi_test::Draws draws(1);
     mpi_test::Comparisons comparisons;
@@ -125,12 +126,13 @@ std::string refusal(MPI_Comm comm, Shifts& shifts) {
 }
 
 TEST(MessageTags, AllInUseAreAnErrorOnAllProcesses) {
-    largest_tag = most_movers * tags_of_a_mover();
+    largest_tag = mpi::first_mover_tag - 1 + most_movers * tags_of_a_mover();
     const mpi_test::OwnComm comm;
     Shifts shifts;
     for (int turn = 0; turn < 3; ++turn) {
         while (shifts.size() < most_movers) ASSERT_EQ(refusal(comm, shifts), "");
-        EXPECT_NE(refusal(comm, shifts).find(std::to_string(largest_tag)), std::string::npos);
+        EXPECT_NE(refusal(comm, shifts).find(std::to_string(most_movers * tags_of_a_mover())),
+                  std::string::npos);
         // One process alone frees nothing for the others.
         const std::size_t freed = static_cast<std::size_t>(turn);
         if (mpi_test::world_rank() > 0) shifts[freed].reset();
