@@ -11,9 +11,13 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray
-from xarray import conventions
-from xarray.backends.zarr import encode_zarr_variable
+
+try:
+    import xarray
+    from xarray import conventions
+    from xarray.backends.zarr import encode_zarr_variable
+except ImportError as e:
+    raise ImportError("datamover.xarray needs xarray (pip install 'datamover[xarray]')") from e
 
 from datamover.arguments import integers
 from datamover.collective_calls import agreeing, refused_by
