@@ -134,8 +134,8 @@ class DatasetWay(ToZarr):
                     f"dataset ({', '.join(map(repr, ds.dims))}) and an extent of at least 1"
                 )
         for name in (*ds.variables, *ds.dims):
-            if not isinstance(name, str):
-                raise Unsupported(f"the dataset has {name!r}; names in Zarr are strings")
+            if not isinstance(name, str) or "/" in name:
+                raise Unsupported(f"the dataset has {name!r}; names are strings without a slash")
         self._variables, self._attributes = conventions.encode_dataset_coordinates(ds)
         self._whole, self._samples = {}, {}
         for name, variable in self._variables.items():

@@ -167,8 +167,9 @@ def test_wrong_arguments_are_named(tmp_path):
             to_zarr(ds, tmp_path / "a.zarr", chunks)
     with pytest.raises(dm.errors.WrongType, match="DataArray"):
         to_zarr(ds.u, tmp_path / "a.zarr")
-    with pytest.raises(dm.errors.Unsupported, match="strings"):
-        to_zarr(ds.rename(u=1), tmp_path / "a.zarr")
+    for name in (1, "a/b"):
+        with pytest.raises(dm.errors.Unsupported, match="strings without a slash"):
+            to_zarr(ds.rename(u=name), tmp_path / "a.zarr")
     with pytest.raises(dm.errors.InvalidArgument, match="no variables"):
         to_zarr(xarray.Dataset(), tmp_path / "a.zarr")
     with pytest.raises(dm.errors.InvalidArgument, match="bzip"):
