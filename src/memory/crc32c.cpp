@@ -159,9 +159,10 @@ DATAMOVER_FOLDS inline __m256i folded(__m256i before, __m128i by, __m256i onto) 
 }
 
 template <bool copies>
-DATAMOVER_FOLDS inline __m256i taken(const std::byte* from, std::byte* to) noexcept {
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-    if constexpr (copies) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+DATAMOVER_FOLDS inline __m256i taken(const std::byte* from, [[maybe_unused]] std::byte* to,
+                                     std::size_t offset) noexcept {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset));
+    if constexpr (copies) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + offset), bytes);
     return bytes;
 }
 
@@ -173,13 +174,12 @@ DATAMOVER_FOLDS std::uint32_t by_folding(std::uint32_t crc, std::span<const std:
     constexpr std::size_t lanes = 4, lane_bytes = folded_bytes / lanes;
     __m256i sum[lanes];
     const std::byte* at = bytes.data();
-    for (std::size_t k = 0; k < lanes; ++k)
-        sum[k] = taken<copies>(at + k * lane_bytes, to + k * lane_bytes);
+    for (std::size_t k = 0; k < lanes; ++k) sum[k] = taken<copies>(at, to, k * lane_bytes);
     sum[0] = _mm256_xor_si256(sum[0], _mm256_set_epi64x(0, 0, 0, crc));
     for (std::size_t n = folded_bytes; n != bytes.size(); n += folded_bytes)
         for (std::size_t k = 0; k < lanes; ++k)
-            sum[k] = folded(sum[k], factors<folded_bytes>(),
-                            taken<copies>(at + n + k * lane_bytes, to + n + k * lane_bytes));
+            sum[k] =
+                folded(sum[k], factors<folded_bytes>(), taken<copies>(at, to, n + k * lane_bytes));
     const __m256i even = folded(sum[0], factors<2 * lane_bytes>(), sum[2]);
     const __m256i odd = folded(sum[1], factors<2 * lane_bytes>(), sum[3]);
     const __m256i both = folded(even, factors<lane_bytes>(), odd);
