@@ -216,9 +216,7 @@ std::uint32_t fold_most([[maybe_unused]] std::uint32_t crc, std::span<const std:
     return crc;
 }
 
-std::uint32_t crc_of_more(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
-    std::byte* nowhere = nullptr;
-    crc = fold_most(crc, bytes, nowhere);
+std::uint32_t without_folding(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
 #if defined(DATAMOVER_CRC_INSTRUCTION)
     static const bool is_there = has_instruction();
     if (is_there) return by_instruction(crc, bytes);
@@ -226,9 +224,19 @@ std::uint32_t crc_of_more(std::uint32_t crc, std::span<const std::byte> bytes) n
     return by_table(crc, bytes);
 }
 
+std::uint32_t crc_of_more(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
+    std::byte* nowhere = nullptr;
+    crc = fold_most(crc, bytes, nowhere);
+    return without_folding(crc, bytes);
+}
+
 constexpr std::uint32_t all_ones = 0xffffffffu;
 
 }  // namespace
+
+std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) noexcept {
+    return ~without_folding(all_ones, bytes);
+}
 
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) noexcept {
     return ~by_table(all_ones, bytes);

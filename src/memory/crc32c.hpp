@@ -15,7 +15,9 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 /// its caches once. `to` does not overlap them.
 std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to) noexcept;
 
-/// The same as crc32c, by a table, as on processors without such an instruction.
+/// The same as crc32c, as on processors that cannot fold: by their instruction, if they have one.
+std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) noexcept;
+/// The same, as on processors without such an instruction.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace datamover::memory

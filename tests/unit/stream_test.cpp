@@ -52,7 +52,8 @@ TEST(StreamChecksum, IsThatOfTheVectorsOfRfc3720) {
                                                           {32, 0x28},
                                                           {40, 0x02}}};
     for (const auto& [at, value] : set) read[at] = static_cast<std::byte>(value);
-    for (const auto& checksum : {memory::crc32c, memory::crc32c_by_table}) {
+    for (const auto& checksum :
+         {memory::crc32c, memory::crc32c_by_instruction, memory::crc32c_by_table}) {
         EXPECT_EQ(checksum(Bytes(32)), 0x8a9136aau);
         EXPECT_EQ(checksum(Bytes(32, std::byte{0xff})), 0x62a8ab43u);
         EXPECT_EQ(checksum(rising), 0x46dd794eu);
@@ -70,6 +71,8 @@ TEST(StreamChecksum, IsTheDefinitionsAtEveryLengthAndAlignment) {
         const std::size_t count = draw() % (n < 100 ? 40 : bytes.size() - begin);
         const auto part = std::span(bytes).subspan(begin, count);
         ASSERT_EQ(memory::crc32c(part), by_definition(part)) << begin << " " << count;
+        ASSERT_EQ(memory::crc32c_by_instruction(part), by_definition(part))
+            << begin << " " << count;
         ASSERT_EQ(memory::crc32c_by_table(part), by_definition(part)) << begin << " " << count;
         const std::size_t to = draw() % 64;
         Bytes copy(to + count + 1, std::byte{0xa5});
