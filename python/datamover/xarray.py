@@ -24,7 +24,7 @@ from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, Unsupported, WrongType
 from datamover.files import formats, names
 from datamover.files.chunk_boxes import chunk_shape
-from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, slices_at
 from datamover.files.json_values import FILL_VALUE
 from datamover.files.many_files import Variable
 from datamover.files.transfer import MoveReport, move_between
@@ -123,8 +123,10 @@ class DatasetWay(ToZarr):
     def __init__(self, ds: xarray.Dataset, chunks: Mapping[Hashable, int] | None):
         if not isinstance(ds, xarray.Dataset):
             raise WrongType(f"ds is of type {type(ds).__name__}, it must be an xarray.Dataset")
-        self._path = ds.encoding.get("source")
-        super().__init__(self.place or "the dataset")
+        path = ds.encoding.get("source")
+        place = names.place_of(path) if isinstance(path, str) else None
+        super().__init__(place or "the dataset")
+        self.place = place
         self._chunks = {} if chunks is None else dict(chunks)
         for dim, extent in self._chunks.items():
             is_extent = isinstance(extent, (int, np.integer)) and not isinstance(extent, bool)
@@ -137,18 +139,14 @@ class DatasetWay(ToZarr):
             if not isinstance(name, str) or "/" in name:
                 raise Unsupported(f"the dataset has {name!r}; names are strings without a slash")
         self._variables, self._attributes = conventions.encode_dataset_coordinates(ds)
-        self._whole, self._samples = {}, {}
+        #: Variables encoded: whole, or only without elements.
+        self._samples = {}
         for name, variable in self._variables.items():
             is_whole = variable.dtype.kind in ENCODED_WHOLE or not variable.ndim
             sample = variable if is_whole else variable[(slice(0, 0),) * variable.ndim]
             self._samples[name] = encode_zarr_variable(sample.copy(deep=False), name=name)
             if is_whole:  # text may have got a dimension
-                self._variables[name] = self._whole[name] = self._samples[name]
-
-    @property
-    def place(self) -> str | None:
-        """The path or address that the dataset was read from; None if it is in memory."""
-        return names.place_of(self._path) if isinstance(self._path, str) else None
+                self._variables[name] = self._samples[name]
 
     def opened(self) -> contextlib.AbstractContextManager[Any]:
         """Determine the arrays."""
@@ -197,7 +195,7 @@ class DatasetWay(ToZarr):
                 where=f"{self.source}:{name}",
             ),
         )
-        return VariableReader(name, variable, spec, is_encoded=name in self._whole)
+        return VariableReader(name, variable, spec, is_encoded=variable is self._samples[name])
 
     def _chunk_of(self, variable: xarray.Variable, dtype: np.dtype) -> Shape:
         """Return the extents of a variable's chunks in the output."""
@@ -243,7 +241,7 @@ class VariableReader(Reader):
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
-        box = self._variable[tuple(slice(a, a + n) for a, n in zip(lo, out.shape, strict=True))]
+        box = self._variable[slices_at(lo, out.shape)]
         elements = out if self.spec.dtype.hasobject else out.view(self.spec.dtype)
         if not self._is_encoded:
             with warnings.catch_warnings(action="ignore"):

@@ -121,8 +121,8 @@ DATAMOVER_CRC_INSTRUCTION std::uint32_t by_instruction(std::uint64_t crc,
 
 #define DATAMOVER_FOLDS [[gnu::target("avx2,pclmul,sse4.2,vpclmulqdq")]]
 
-/// So many bytes are folded onto the next ones at a time; of less than several times as many, the
-/// instruction takes no longer.
+/// Number of bytes that are folded onto the next ones at a time, and the length from which folding
+/// is faster than the instruction.
 constexpr std::size_t folded_bytes = 128, least_folded_bytes = 4 * folded_bytes;
 
 bool can_fold() noexcept {
@@ -138,8 +138,8 @@ constexpr std::int64_t power(int n) {
     return remainder;
 }
 
-/// The factors that move the first and the second half of 16 bytes on by so many bytes. A product
-/// of reversed polynomials is one bit lower than that of the polynomials.
+/// Factors that shift the first and the second half of 16 bytes by a number of bytes. The product
+/// of two reversed polynomials is one bit lower than that of the polynomials.
 template <int bytes>
 DATAMOVER_FOLDS inline __m128i factors() noexcept {
     return _mm_set_epi64x(power(8 * bytes - 33), power(8 * bytes + 31));
@@ -197,8 +197,8 @@ std::uint32_t by_table(std::uint32_t crc, std::span<const std::byte> bytes) noex
     return crc;
 }
 
-/// `crc` continued by the bytes that can be folded, if they are worth it; the rest is left. Copies
-/// them to `to`, and moves that on, unless it is null.
+/// Continues `crc` by the bytes that can be folded, if folding is faster, and removes them from
+/// `bytes`. Unless `to` is null, copies them there, and advances it.
 std::uint32_t fold_most([[maybe_unused]] std::uint32_t crc, std::span<const std::byte>& bytes,
                         std::byte*& to) noexcept {
 #if defined(__x86_64__)

@@ -50,8 +50,8 @@ void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) c
         load);
 }
 
-/// Also before there are boards, which are put up with the first exchanges: then nobody could be
-/// told.
+/// Also before there are boards, which the first exchanges set up: until then, no failure can be
+/// reported to the other processes.
 void ProcessGroup::wait_in(const char* call, const std::function<bool()>& done, Load load) const {
     Waiting waiting(processors_);
     if (load == Load::data) waiting.stay_awake();
@@ -241,7 +241,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     return gather_among(node_ranks_, values);
 }
 
-/// What is gathered may be much: where one process has no memory for it, the others wait for it.
+/// The values may be long. If one process has no memory for them, the others wait for it.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
     const std::vector<std::int64_t>& values) const {
     if (is_one_node()) return gather_on_node(values);
@@ -268,7 +268,8 @@ std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
 
 }  // namespace
 
-/// Of some processes that all make this call, or of all.
+/// Gathers the values of `ranks`, in their order; an empty list stands for all processes. All of
+/// them make this call.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_among(
     const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const {
     try {

@@ -23,10 +23,10 @@ namespace {
 
 /// How far a communicator's first use has come on this process.
 ///
-/// What was begun on the user's communicator cannot be abandoned, so all processes have to arrive
-/// before: a non-blocking barrier, then a non-blocking duplication. If a process gives up in the
-/// barrier, those that come later find it missing in the duplication. What was begun stays with the
-/// communicator: it has to be completed before another.
+/// Operations on the user's communicator cannot be abandoned, so all processes have to arrive
+/// first: a non-blocking barrier, then a non-blocking duplication. If a process gives up in the
+/// barrier, later processes find it missing in the duplication. An operation that has begun stays
+/// with the communicator: it has to be completed before another.
 struct Arrival {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Comm duplicate = MPI_COMM_NULL;

@@ -129,6 +129,13 @@ std::string first_line(const char* path) {
     return line;
 }
 
+constexpr int word_bits = 64;
+
+void add(ProcessorSet& processors, int number) {
+    processors[static_cast<std::size_t>(number / word_bits)] |= std::uint64_t{1}
+                                                                << number % word_bits;
+}
+
 }  // namespace
 
 std::int64_t machine_number() {
@@ -138,17 +145,6 @@ std::int64_t machine_number() {
     return geometry::text_digest(
         concat(first_line("/proc/sys/kernel/random/boot_id"), ' ', host, ' ', processes));
 }
-
-namespace {
-
-constexpr int word_bits = 64;
-
-void add(ProcessorSet& processors, int number) {
-    processors[static_cast<std::size_t>(number / word_bits)] |= std::uint64_t{1}
-                                                                << number % word_bits;
-}
-
-}  // namespace
 
 ProcessorSet usable_processors() {
     ProcessorSet usable{};

@@ -72,7 +72,7 @@ public:
     /// Local.
     FailureBoard(MPI_Comm comm, const NodeShares& boards, int position, std::vector<int> far_ranks);
 
-    /// What goes with a board. The communicator is that of a group of one node.
+    /// Objects that are released with a board. The communicator is that of a group of one node.
     struct Remains {
         MPI_Comm comm = MPI_COMM_NULL;
         std::vector<std::shared_ptr<const void>> kept{};

@@ -158,8 +158,8 @@ void ProcessGroup::abandon(std::shared_ptr<const void> memory) const noexcept {
     keep_forever(std::move(memory));
 }
 
-/// Takes no call of MPI that blocks: a process that is stopped or killed meanwhile would hold the
-/// others in it for ever.
+/// Makes no blocking MPI call: a process that is stopped or killed in one would block the others
+/// forever.
 void ProcessGroup::find_node() {
     const std::int64_t mine = machine_number();
     const auto machines = gather({mine});

@@ -172,8 +172,8 @@ INSTANTIATE_TEST_SUITE_P(Ends, FirstUses,
                                                [] { set_default_timeout(std::nullopt); }}),
                          [](const auto& info) { return info.param.name; });
 
-/// A process that is stopped or killed in it would hold the others in such a call for ever: no
-/// deadline, and no interrupt, ends one.
+/// A process that is stopped or killed in a blocking call would block the others forever: neither a
+/// timeout nor an interrupt ends the call.
 TEST(FirstUse, TakesNoCallThatALostProcessWouldBlock) {
     const mpi_test::OwnComm comm;
     barriers = 0;

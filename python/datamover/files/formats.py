@@ -474,6 +474,11 @@ def within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
     return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))
 
 
+def slices_at(lo: Shape, shape: Shape) -> tuple[slice, ...]:
+    """Return the slices of a box of a shape that begins at `lo`."""
+    return tuple(slice(a, a + n) for a, n in zip(lo, shape, strict=True))
+
+
 def product(ranges: list[range]) -> Iterator[Shape]:
     """Yield the product like itertools, which would store all numbers of all ranges."""
     if not ranges:

@@ -21,7 +21,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Shape, grid_of
 from datamover.files.hdf5_types import h5py
 
 COMPRESSORS = ("none", "gzip")
@@ -84,9 +84,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
             info = self._dataset.id.get_chunk_info_by_coord(first)
             found = info.byte_offset, info.size, info.filter_mask
             return None if info.byte_offset is None else found
-        number = 0
-        for i, n, c in zip(cell, self.spec.shape, self.granule, strict=True):
-            number = number * -(-n // c) + i
+        number = np.ravel_multi_index(cell, grid_of(self.spec.shape, self.granule))
         k = int(np.searchsorted(numbers, number))
         is_stored = k < len(numbers) and numbers[k] == number
         return tuple(places[k].tolist()) if is_stored else None
@@ -134,14 +132,14 @@ def index_of(dataset: Any) -> tuple[np.ndarray, np.ndarray | None]:
     )
     listed = np.array(rows, np.int64).reshape(len(rows), dataset.ndim + 3)
     first, places = listed[:, :-3], listed[:, -3:]
-    chunk, extents = np.array(dataset.chunks), np.array(dataset.shape)
     for k in {0, len(rows) - 1} if rows else ():
         info = dataset.id.get_chunk_info_by_coord(tuple(first[k].tolist()))
         if [info.byte_offset, info.size, info.filter_mask] != places[k].tolist():
             return none, None
-    within = (first < extents).all(axis=1)  # a dataset that shrank may have others
+    within = (first < dataset.shape).all(axis=1)  # a dataset that shrank may have others
     first, places = first[within], places[within]
-    numbers = np.ravel_multi_index(tuple((first // chunk).T), tuple(-(-extents // chunk)))
+    cells = tuple((first // dataset.chunks).T)
+    numbers = np.ravel_multi_index(cells, grid_of(dataset.shape, dataset.chunks))
     order = np.argsort(numbers)
     return numbers[order], places[order]
 

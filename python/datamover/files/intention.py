@@ -130,7 +130,7 @@ def intend(
             for name, spec in way.copied.items():
                 found[name] = Intention(spec, None, 0, is_copied=True)
             groups = 1 + len(list(way.groups))
-        whole.output_place(way.source, output, options, None).check()
+        whole.output_place(way.place, output, options, None).check()
     if way.is_one:
         return found[""]
     files = 1

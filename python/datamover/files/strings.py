@@ -18,7 +18,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported
 from datamover.files import formats, hdf5, hdf5_attributes, hdf5_types
-from datamover.files.formats import MoveOptions, Output, Reader, Shape, boxes_of
+from datamover.files.formats import MoveOptions, Output, Reader, Shape, boxes_of, slices_at
 from datamover.files.hdf5_types import h5py
 
 #: Options that elements of any length do not have.
@@ -211,7 +211,7 @@ class StringsReader(hdf5.OpenDataset):
         """
         with hdf5.reading(self._where):
             try:
-                out[...] = self._dataset.asstr()[_box(lo, out.shape)]
+                out[...] = self._dataset.asstr()[slices_at(lo, out.shape)]
             except UnicodeDecodeError as e:
                 raise InvalidArgument(f"{self._where} has a string that is not UTF-8: {e}") from e
 
@@ -223,15 +223,11 @@ class StringsWriter(hdf5.OpenOutput):
         """Write strings to the elements from index `lo` on."""
         hdf5.check_growth(self._file, GROWTH * bytes_of(array))
         with self.naming_errors():
-            self._dataset[_box(lo, array.shape)] = array
+            self._dataset[slices_at(lo, array.shape)] = array
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the strings from index `lo` on."""
-        out[...] = self._dataset.asstr()[_box(lo, out.shape)]
-
-
-def _box(lo: Shape, shape: Shape) -> tuple[slice, ...]:
-    return tuple(slice(a, a + n) for a, n in zip(lo, shape, strict=True))
+        out[...] = self._dataset.asstr()[slices_at(lo, out.shape)]
 
 
 def are_in(dataset: Any) -> bool:

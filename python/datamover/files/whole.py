@@ -51,6 +51,8 @@ class Way:
     Attributes
     ----------
     source : str
+    place : str, optional
+        The real path or address of the input; None if it is in memory.
     is_one : bool
         Whether it is a single array, whose name is "".
     arrays : dict
@@ -76,15 +78,11 @@ class Way:
 
     def __init__(self, source: str):
         self.source = source
+        self.place: str | None = source
         self.arrays: dict[str, Shape] = {}
         self.texts: set[str] = set()
         self.copied: dict[str, ArraySpec] = {}
         self.lengths: dict[str, int] = {}
-
-    @property
-    def place(self) -> str | None:
-        """The real path or address of the input; None if it is in memory."""
-        return self.source
 
     def opened(self) -> contextlib.AbstractContextManager[Any]:
         """Open the input and read its contents; reject objects that the output cannot have.

@@ -22,7 +22,7 @@ from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
-from datamover.files.formats import ArraySpec, Reader, Shape, pieces_of
+from datamover.files.formats import ArraySpec, Reader, Shape, pieces_of, slices_at
 from datamover.files.space import ENCODED, raise_no_space
 from datamover.files.zarr_traits import ZarrTraits
 
@@ -241,7 +241,7 @@ class ZarrArray(Reader):
             target = self._array
             if target.fill_value is None or _hides_bytes(elements, target.fill_value):
                 target = rebound(target, config={"write_empty_chunks": True})
-            target[tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))] = elements
+            target[slices_at(lo, array.shape)] = elements
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:

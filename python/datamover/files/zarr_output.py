@@ -251,7 +251,7 @@ def titled(dtype: np.dtype, above: str = "") -> Iterator[str]:
 
 def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_format: int) -> bool:
     """Return whether elements written to a Zarr array in memory are read again unchanged."""
-    samples = np.ones(3, given).astype(stored)
+    samples = _samples(given).astype(stored)
     store: dict[str, Any] = {}
     shards = (4,) if in_shards else None
     zarr_python().create_array(
@@ -260,6 +260,18 @@ def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_forma
     zarr_python().open_array(store, mode="r+")[...] = samples
     back = zarr_python().open_array(store, mode="r")[...].astype(stored)
     return back.tobytes() == samples.tobytes()
+
+
+def _samples(dtype: np.dtype) -> np.ndarray:
+    """Return three elements with different bytes."""
+    if dtype.names:
+        samples = np.zeros(3, dtype)
+        for name in dtype.names:
+            samples[name] = _samples(dtype[name])
+        return samples
+    if dtype.kind in "bU":
+        return np.array([True, False, True] if dtype.kind == "b" else ["a", "b", ""]).astype(dtype)
+    return np.frombuffer((bytes(range(1, 256)) * (1 + dtype.itemsize))[: 3 * dtype.itemsize], dtype)
 
 
 def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
