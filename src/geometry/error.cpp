@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Errors of the library, and its version.
+#include <array>
+#include <cstddef>
 #include <string_view>
 
 #include "datamover/error.hpp"
@@ -8,31 +10,12 @@
 namespace datamover {
 
 const char* error_code_name(ErrorCode code) noexcept {
-    switch (code) {
-        case ErrorCode::invalid_argument:
-            return "invalid_argument";
-        case ErrorCode::out_of_range:
-            return "out_of_range";
-        case ErrorCode::wrong_type:
-            return "wrong_type";
-        case ErrorCode::mismatch:
-            return "mismatch";
-        case ErrorCode::no_memory:
-            return "no_memory";
-        case ErrorCode::io:
-            return "io";
-        case ErrorCode::mpi:
-            return "mpi";
-        case ErrorCode::peer_failed:
-            return "peer_failed";
-        case ErrorCode::timeout:
-            return "timeout";
-        case ErrorCode::invalid_state:
-            return "invalid_state";
-        case ErrorCode::unsupported:
-            return "unsupported";
-    }
-    return "unknown";
+    static constexpr std::array names{"invalid_argument", "out_of_range", "wrong_type", "mismatch",
+                                      "no_memory",        "io",           "mpi",        "peer_failed",
+                                      "timeout",          "invalid_state", "unsupported"};
+    static_assert(names.size() == static_cast<std::size_t>(ErrorCode::unsupported));
+    const auto number = static_cast<std::size_t>(code);
+    return number < 1 || number > names.size() ? "unknown" : names[number - 1];
 }
 
 }  // namespace datamover
