@@ -10,9 +10,9 @@
 namespace datamover {
 
 const char* error_code_name(ErrorCode code) noexcept {
-    static constexpr std::array names{"invalid_argument", "out_of_range", "wrong_type", "mismatch",
-                                      "no_memory",        "io",           "mpi",        "peer_failed",
-                                      "timeout",          "invalid_state", "unsupported"};
+    static constexpr std::array names{
+        "invalid_argument", "out_of_range", "wrong_type",    "mismatch",   "no_memory", "io", "mpi",
+        "peer_failed",      "timeout",      "invalid_state", "unsupported"};
     static_assert(names.size() == static_cast<std::size_t>(ErrorCode::unsupported));
     const auto number = static_cast<std::size_t>(code);
     return number < 1 || number > names.size() ? "unknown" : names[number - 1];

@@ -13,8 +13,9 @@
 namespace datamover {
 namespace {
 
-[[noreturn]] void invalid_block_cyclic(const std::string& message) {
-    throw Error(ErrorCode::invalid_argument, message);
+template <class... Parts>
+[[noreturn]] void invalid(const Parts&... parts) {
+    throw make_error(ErrorCode::invalid_argument, parts...);
 }
 
 std::string at_dimension(int d) {
@@ -54,30 +55,26 @@ Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
 Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
                    const std::vector<std::int64_t>& given, std::int64_t nprocs) {
     if (static_cast<int>(given.size()) != shape.dims())
-        invalid_block_cyclic(concat("grid has ", given.size(), " entries, the shape has ",
-                                    shape.dims(), " dimensions"));
+        invalid("grid has ", given.size(), " entries, the shape has ", shape.dims(), " dimensions");
     const Point grid{std::span<const std::int64_t>(given)};
     for (int d = 0; d < grid.dims(); ++d) {
-        if (grid[d] < 1)
-            invalid_block_cyclic(
-                concat("grid extent ", grid[d], at_dimension(d), " is not positive"));
+        if (grid[d] < 1) invalid("grid extent ", grid[d], at_dimension(d), " is not positive");
         if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed &&
             grid[d] != 1)
-            invalid_block_cyclic(concat("grid extent is ", grid[d], at_dimension(d),
-                                        ", which is not distributed (*): it must be 1"));
+            invalid("grid extent is ", grid[d], at_dimension(d),
+                    ", which is not distributed (*): it must be 1");
     }
     if (grid.product() > nprocs)
-        invalid_block_cyclic(concat("grid ", grid, " needs ", grid.product(),
-                                    " processes, there are ", nprocs, " for it"));
+        invalid("grid ", grid, " needs ", grid.product(), " processes, there are ", nprocs,
+                " for it");
     return grid;
 }
 
 /// How many of the processes hold one of the copies.
 std::int64_t processes_per_replica(std::int64_t processes, std::int64_t replicas) {
     if (replicas < 1 || replicas > processes)
-        invalid_block_cyclic(concat("there are ", replicas, " replicas for ", processes,
-                                    " processes: there must be at least 1, and a process ",
-                                    "for each"));
+        invalid("there are ", replicas, " replicas for ", processes,
+                " processes: there must be at least 1, and a process for each");
     return processes / replicas;
 }
 
@@ -92,9 +89,9 @@ Point block_sizes(const Point& shape, const Point& grid,
         if (a.kind == AxisDistribution::Kind::block) {
             block[d] = std::min(a.block > 0 ? a.block : even, longest);
             if (block[d] < even)
-                invalid_block_cyclic(concat("block(", block[d], ")", at_dimension(d), " on ",
-                                            grid[d], " processes covers less than the extent ",
-                                            shape[d], ": it must be at least ", even));
+                invalid("block(", block[d], ")", at_dimension(d), " on ", grid[d],
+                        " processes covers less than the extent ", shape[d],
+                        ": it must be at least ", even);
         } else if (a.kind == AxisDistribution::Kind::cyclic) {
             block[d] = std::min(a.block > 0 ? a.block : 1, longest);
         }
@@ -116,8 +113,8 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
     const std::size_t open = word.find('(');
     const std::string name = word.substr(0, open);
     if (name != "block" && name != "cyclic")
-        invalid_block_cyclic("'" + word + "' in distribution \"" + text +
-                             "\" is not block, cyclic, cyclic(k) or *");
+        invalid("'" + word + "' in distribution \"" + text +
+                "\" is not block, cyclic, cyclic(k) or *");
     const Kind kind = name == "block" ? Kind::block : Kind::cyclic;
     if (open == std::string::npos) return {kind, 0};
     const std::string digits = word.substr(open + 1, word.size() - open - 2);
@@ -125,11 +122,11 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
     std::int64_t block = 0;
     const auto read = std::from_chars(digits.data(), end, block);
     if (read.ec == std::errc::result_out_of_range)
-        invalid_block_cyclic("block size in '" + word + "' of distribution \"" + text +
-                             "\" does not fit 63 bits");
+        invalid("block size in '" + word + "' of distribution \"" + text +
+                "\" does not fit 63 bits");
     if (read.ec != std::errc{} || read.ptr != end || word.back() != ')' || block < 1)
-        invalid_block_cyclic("block size in '" + word + "' of distribution \"" + text +
-                             "\" is not a positive integer");
+        invalid("block size in '" + word + "' of distribution \"" + text +
+                "\" is not a positive integer");
     return {kind, block};
 }
 
@@ -139,18 +136,11 @@ std::vector<AxisDistribution> parse_distribution(const std::string& text) {
     std::string s = without_spaces(text);
     if (s.size() >= 2 && s.front() == '(' && s.back() == ')') s = s.substr(1, s.size() - 2);
     std::vector<AxisDistribution> axes;
-    std::string word;
-    int depth = 0;
-    for (const char c : s + ",") {
-        if (c == ',' && depth == 0) {
-            axes.push_back(parse_axis(word, text));
-            word.clear();
-            continue;
-        }
-        depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-        word += c;
+    for (std::size_t begin = 0; begin <= s.size();) {
+        const std::size_t end = std::min(s.find(',', begin), s.size());
+        axes.push_back(parse_axis(s.substr(begin, end - begin), text));
+        begin = end + 1;
     }
-    if (depth != 0) invalid_block_cyclic("unbalanced parentheses in distribution \"" + text + "\"");
     return axes;
 }
 
@@ -166,9 +156,9 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     layout::check_nprocs(nprocs);
     const auto axes = parse_distribution(distribution);
     if (static_cast<int>(axes.size()) != shape.dims())
-        invalid_block_cyclic(concat("distribution \"", distribution, "\" has ", axes.size(),
-                                    axes.size() == 1 ? " dimension" : " dimensions", ", shape ",
-                                    shape, " has ", shape.dims()));
+        invalid("distribution \"", distribution, "\" has ", axes.size(),
+                axes.size() == 1 ? " dimension" : " dimensions", ", shape ", shape, " has ",
+                shape.dims());
     const std::int64_t active = processes_per_replica(
         ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()), replicas_);
     grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)
@@ -177,19 +167,18 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     first_process_ = Point::filled(shape.dims(), 0);
     if (!options.first_process.empty()) {
         if (static_cast<int>(options.first_process.size()) != shape.dims())
-            invalid_block_cyclic(concat("first_process has ", options.first_process.size(),
-                                        " entries, the shape has ", shape.dims(), " dimensions"));
+            invalid("first_process has ", options.first_process.size(), " entries, the shape has ",
+                    shape.dims(), " dimensions");
         first_process_ = Point{std::span<const std::int64_t>(options.first_process)};
         for (int d = 0; d < shape.dims(); ++d)
             if (first_process_[d] < 0 || first_process_[d] >= grid_[d])
-                invalid_block_cyclic(concat("first_process ", first_process_[d], at_dimension(d),
-                                            " is not a coordinate of the grid ", grid_));
+                invalid("first_process ", first_process_[d], at_dimension(d),
+                        " is not a coordinate of the grid ", grid_);
     }
     if (ranks_.empty()) return;
     if (static_cast<std::int64_t>(ranks_.size()) != num_blocks())
-        invalid_block_cyclic(concat("ranks has ", ranks_.size(), " entries, the grid ", grid_,
-                                    " of ", replicas_, " replicas has ", num_blocks(),
-                                    " positions"));
+        invalid("ranks has ", ranks_.size(), " entries, the grid ", grid_, " of ", replicas_,
+                " replicas has ", num_blocks(), " positions");
     positions_by_rank_ = layout::blocks_by_rank(ranks_, nprocs, "ranks");
 }
 

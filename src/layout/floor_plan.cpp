@@ -13,6 +13,7 @@
 #include "geometry/digest.hpp"
 #include "geometry/first_use.hpp"
 #include "geometry/make_error.hpp"
+#include "geometry/radix_sort.hpp"
 
 namespace datamover {
 namespace {
@@ -62,39 +63,27 @@ struct [[gnu::visibility("hidden")]] FloorPlan::Table {
     std::vector<std::int64_t> owners;
     Region bounding_box;
 
+    geometry::FirstUse<layout::BoxIndex> index;
+    geometry::FirstUse<bool> is_disjoint;
+    geometry::FirstUse<std::vector<std::int64_t>> by_owner;  // blocks by rank and number
+    geometry::FirstUse<std::int64_t> digest_of_rows;
+
     Table() = default;
     Table(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs);
 
-    const layout::BoxIndex& boxes() const;
-    bool disjoint() const;
+    const layout::BoxIndex& boxes() const {
+        return index.get([this] { return layout::BoxIndex(dims, lo, hi); });
+    }
     Rows blocks_of(std::int64_t rank) const;
-    std::int64_t digest() const;
-
-private:
-    void canonicalise_and_bound();
-    /// Blocks by rank and number; those of ranks[i] are blocks[first[i] .. first[i+1]).
-    struct OwnedBlocks {
-        std::vector<std::int64_t> ranks, first, blocks;
-    };
-    OwnedBlocks sorted_by_owner() const;
-    std::int64_t digest_of_rows() const;
-
-    geometry::FirstUse<layout::BoxIndex> boxes_;
-    geometry::FirstUse<bool> disjoint_;
-    geometry::FirstUse<OwnedBlocks> owned_;
-    geometry::FirstUse<std::int64_t> digest_;
 };
 
-FloorPlan::Table::Table(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs)
+/// Empty blocks become zeros, and the bounding box is found.
+FloorPlan::Table::Table(int dims, Rows lower, Rows upper, Rows owners, std::int64_t nprocs)
     : dims(dims),
       nprocs(nprocs),
-      lo(lo.begin(), lo.end()),
-      hi(hi.begin(), hi.end()),
+      lo(lower.begin(), lower.end()),
+      hi(upper.begin(), upper.end()),
       owners(owners.begin(), owners.end()) {
-    canonicalise_and_bound();
-}
-
-void FloorPlan::Table::canonicalise_and_bound() {
     Point least = Point::filled(dims, 0), most = least;
     bool none_yet = true;
     for (std::size_t at = 0; at < lo.size(); at += static_cast<std::size_t>(dims)) {
@@ -115,48 +104,16 @@ void FloorPlan::Table::canonicalise_and_bound() {
     bounding_box = Region(least, most);
 }
 
-const layout::BoxIndex& FloorPlan::Table::boxes() const {
-    return boxes_.get([this] { return layout::BoxIndex(dims, lo, hi); });
-}
-
-bool FloorPlan::Table::disjoint() const {
-    return disjoint_.get([this] { return !boxes().any_intersect(); });
-}
-
-FloorPlan::Table::OwnedBlocks FloorPlan::Table::sorted_by_owner() const {
-    OwnedBlocks owned;
-    owned.blocks.resize(owners.size());
-    std::iota(owned.blocks.begin(), owned.blocks.end(), 0);
-    std::ranges::stable_sort(
-        owned.blocks, [this](std::int64_t a, std::int64_t b) { return owners[a] < owners[b]; });
-    for (std::size_t i = 0; i < owned.blocks.size(); ++i) {
-        const std::int64_t rank = owners[owned.blocks[i]];
-        if (!owned.ranks.empty() && owned.ranks.back() == rank) continue;
-        owned.ranks.push_back(rank);
-        owned.first.push_back(static_cast<std::int64_t>(i));
-    }
-    owned.first.push_back(static_cast<std::int64_t>(owned.blocks.size()));
-    return owned;
-}
-
 Rows FloorPlan::Table::blocks_of(std::int64_t rank) const {
-    const OwnedBlocks& owned = owned_.get([this] { return sorted_by_owner(); });
-    const auto found = std::ranges::lower_bound(owned.ranks, rank);
-    if (found == owned.ranks.end() || *found != rank) return {};
-    const auto i = static_cast<std::size_t>(found - owned.ranks.begin());
-    return Rows(owned.blocks).subspan(owned.first[i], owned.first[i + 1] - owned.first[i]);
-}
-
-std::int64_t FloorPlan::Table::digest_of_rows() const {
-    geometry::WordDigest digest;
-    digest.put(dims);
-    digest.put(nprocs);
-    for (const Rows rows : {Rows(lo), Rows(hi), Rows(owners)}) digest.put_all(rows);
-    return digest.value();
-}
-
-std::int64_t FloorPlan::Table::digest() const {
-    return digest_.get([this] { return digest_of_rows(); });
+    const auto owner_of = [this](std::int64_t block) { return owners[block]; };
+    const auto& blocks = by_owner.get([&] {
+        std::vector<std::int64_t> sorted(owners.size());
+        std::iota(sorted.begin(), sorted.end(), 0);
+        geometry::sort_by(std::span(sorted), owner_of);
+        return sorted;
+    });
+    return {std::ranges::lower_bound(blocks, rank, {}, owner_of),
+            std::ranges::upper_bound(blocks, rank, {}, owner_of)};
 }
 
 FloorPlan::FloorPlan(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs) {
@@ -259,7 +216,8 @@ void FloorPlan::add_found(const Region& box, std::vector<std::int64_t>& found) c
 }
 
 bool FloorPlan::disjoint() const {
-    return table().disjoint();
+    const Table& t = table();
+    return t.is_disjoint.get([&] { return !t.boxes().any_intersect(); });
 }
 
 std::vector<Region> FloorPlan::exclusive_regions(std::int64_t block) const {
@@ -274,7 +232,14 @@ std::vector<Region> FloorPlan::exclusive_regions(std::int64_t block) const {
 }
 
 std::int64_t FloorPlan::digest() const {
-    return table().digest();
+    const Table& t = table();
+    return t.digest_of_rows.get([&] {
+        geometry::WordDigest digest;
+        digest.put(t.dims);
+        digest.put(t.nprocs);
+        for (const Rows rows : {Rows(t.lo), Rows(t.hi), Rows(t.owners)}) digest.put_all(rows);
+        return digest.value();
+    });
 }
 
 bool FloorPlan::operator==(const FloorPlan& other) const {

@@ -14,9 +14,6 @@
 namespace datamover {
 namespace {
 
-// Cut positions per dimension, both ends of the domain included.
-using Cuts = std::vector<std::vector<std::int64_t>>;
-
 void check_domain(const Region& domain) {
     if (domain.dims() < 1) {
         throw Error(ErrorCode::invalid_argument, "a domain without dimensions cannot be cut");
@@ -37,57 +34,38 @@ void check_positive(const Region& domain, const Point& counts, const char* what)
     }
 }
 
-// `count` blocks whose sizes differ by at most one, the larger ones first.
-std::vector<std::int64_t> even_cuts(const Region& domain, int d, std::int64_t count) {
-    const std::int64_t size = domain.extent(d) / count, larger = domain.extent(d) % count;
-    std::vector<std::int64_t> cuts;
-    cuts.reserve(static_cast<std::size_t>(geometry::add(count, 1)));
-    for (std::int64_t i = 0; i <= count; ++i)
-        cuts.push_back(domain.lo()[d] + i * size + std::min(i, larger));
-    return cuts;
-}
-
-// `count` blocks of `width` points, the last one cut off at the end of the domain.
-std::vector<std::int64_t> tile_cuts(const Region& domain, int d, std::int64_t count,
-                                    std::int64_t width) {
-    std::vector<std::int64_t> cuts;
-    cuts.reserve(static_cast<std::size_t>(geometry::add(count, 1)));
-    for (std::int64_t i = 0; i < count; ++i) cuts.push_back(domain.lo()[d] + i * width);
-    cuts.push_back(domain.hi()[d]);
-    return cuts;
-}
-
-// The blocks between the cuts, row-major, block i owned by owner_of(i).
-template <class OwnerOf>
-FloorPlan between_cuts(const Cuts& cuts, std::int64_t nprocs, OwnerOf owner_of) {
-    const int dims = static_cast<int>(cuts.size());
-    Point grid = Point::filled(dims, 0);
-    for (int d = 0; d < dims; ++d) grid[d] = static_cast<std::int64_t>(cuts[d].size()) - 1;
-    const auto blocks = static_cast<std::size_t>(grid.product());
-    std::vector<std::int64_t> lo, hi, owners;
-    lo.reserve(blocks * dims);
-    hi.reserve(blocks * dims);
-    owners.reserve(blocks);
-    Region::from_shape(grid).for_each([&](const Point& position) {
-        for (int d = 0; d < dims; ++d) {
-            lo.push_back(cuts[d][position[d]]);
-            hi.push_back(cuts[d][position[d] + 1]);
-        }
-        owners.push_back(owner_of(static_cast<std::int64_t>(owners.size())));
-    });
-    return FloorPlan(dims, lo, hi, owners, nprocs);
-}
-
 // `make()`, with a shortage of memory told as the library's own error.
 template <class Make>
 FloorPlan within_memory(Make make) {
+    constexpr const char* message = "no memory for a floor plan of that many blocks";
     try {
         return make();
     } catch (const std::bad_alloc&) {
-        throw Error(ErrorCode::no_memory, "no memory for a floor plan of that many blocks");
+        throw Error(ErrorCode::no_memory, message);
     } catch (const std::length_error&) {
-        throw Error(ErrorCode::no_memory, "no memory for a floor plan of that many blocks");
+        throw Error(ErrorCode::no_memory, message);
     }
+}
+
+// The blocks of a grid, row-major, block i owned by owner_of(i): along dimension d, block k lies
+// between cut(d, k) and cut(d, k + 1).
+template <class Cut, class OwnerOf>
+FloorPlan between_cuts(const Point& grid, std::int64_t nprocs, Cut cut, OwnerOf owner_of) {
+    const auto blocks = static_cast<std::size_t>(grid.product());
+    return within_memory([&] {
+        std::vector<std::int64_t> lo, hi, owners;
+        lo.reserve(blocks * grid.dims());
+        hi.reserve(blocks * grid.dims());
+        owners.reserve(blocks);
+        Region::from_shape(grid).for_each([&](const Point& position) {
+            for (int d = 0; d < grid.dims(); ++d) {
+                lo.push_back(cut(d, position[d]));
+                hi.push_back(cut(d, position[d] + 1));
+            }
+            owners.push_back(owner_of(static_cast<std::int64_t>(owners.size())));
+        });
+        return FloorPlan(grid.dims(), lo, hi, owners, nprocs);
+    });
 }
 
 // The rank of block i when `blocks` are dealt out in contiguous shares, the first ones larger by
@@ -154,12 +132,15 @@ FloorPlan FloorPlan::with_owners(const Map& owners, std::int64_t nprocs) const {
 FloorPlan FloorPlan::uniform(const Region& domain, const Point& grid, std::int64_t nprocs) {
     check_positive(domain, grid, "grid");
     layout::check_nprocs(nprocs);
-    grid.product();  // refused before anything is allocated
-    return within_memory([&] {
-        Cuts cuts;
-        for (int d = 0; d < domain.dims(); ++d) cuts.push_back(even_cuts(domain, d, grid[d]));
-        return between_cuts(cuts, nprocs, [&](std::int64_t i) { return i % nprocs; });
-    });
+    Point size = grid, larger = grid;
+    for (int d = 0; d < grid.dims(); ++d) {
+        size[d] = domain.extent(d) / grid[d];
+        larger[d] = domain.extent(d) % grid[d];
+    }
+    const auto cut = [&](int d, std::int64_t k) {
+        return domain.lo()[d] + k * size[d] + std::min(k, larger[d]);
+    };
+    return between_cuts(grid, nprocs, cut, [&](std::int64_t i) { return i % nprocs; });
 }
 
 FloorPlan FloorPlan::tiles(const Region& domain, const Point& tile, std::int64_t nprocs,
@@ -175,14 +156,11 @@ FloorPlan FloorPlan::tiles(const Region& domain, const Point& tile, std::int64_t
         grid[d] = geometry::divide_up(domain.extent(d), tile[d]);
     }
     const std::int64_t blocks = grid.product();
-    return within_memory([&] {
-        Cuts cuts;
-        for (int d = 0; d < domain.dims(); ++d) {
-            cuts.push_back(tile_cuts(domain, d, grid[d], tile[d]));
-        }
-        return between_cuts(cuts, nprocs, [&](std::int64_t i) {
-            return mapping == "cyclic" ? i % nprocs : owner_in_shares(i, blocks, nprocs);
-        });
+    const auto cut = [&](int d, std::int64_t k) {
+        return k < grid[d] ? domain.lo()[d] + k * tile[d] : domain.hi()[d];
+    };
+    return between_cuts(grid, nprocs, cut, [&](std::int64_t i) {
+        return mapping == "cyclic" ? i % nprocs : owner_in_shares(i, blocks, nprocs);
     });
 }
 
@@ -195,15 +173,15 @@ FloorPlan FloorPlan::from_splits(const Region& domain,
         throw make_error(ErrorCode::mismatch, "cuts for ", splits.size(),
                          " dimensions of the domain ", domain, " of ", domain.dims());
     }
-    for (int d = 0; d < domain.dims(); ++d) check_splits(domain, d, splits[d]);
-    return within_memory([&] {
-        Cuts cuts = splits;
-        for (int d = 0; d < domain.dims(); ++d) {
-            cuts[d].insert(cuts[d].begin(), domain.lo()[d]);
-            cuts[d].push_back(domain.hi()[d]);
-        }
-        return between_cuts(cuts, nprocs, [&](std::int64_t i) { return i % nprocs; });
-    });
+    Point grid = domain.lo();
+    for (int d = 0; d < domain.dims(); ++d) {
+        check_splits(domain, d, splits[d]);
+        grid[d] = static_cast<std::int64_t>(splits[d].size()) + 1;
+    }
+    const auto cut = [&](int d, std::int64_t k) {
+        return k == 0 ? domain.lo()[d] : k == grid[d] ? domain.hi()[d] : splits[d][k - 1];
+    };
+    return between_cuts(grid, nprocs, cut, [&](std::int64_t i) { return i % nprocs; });
 }
 
 FloorPlan FloorPlan::bisected(const Region& domain, const std::vector<double>& weights) {
