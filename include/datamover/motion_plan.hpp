@@ -14,10 +14,8 @@
 #include "datamover/export.h"
 #include "datamover/layout.hpp"
 
-// Declared outside of the public part, so that shared libraries do not export them.
+// Declared outside of the public part, so that shared libraries do not export it.
 namespace datamover::plan {
-class PlanDigests;
-class TermIndex;
 struct WorkedOut;
 }  // namespace datamover::plan
 
@@ -188,8 +186,7 @@ public:
     static MotionPlan load(const std::string& path);
 
 private:
-    friend class plan::PlanDigests;
-    friend class plan::TermIndex;
+    friend struct plan::WorkedOut;
     void terms_changed();
 
     Layout source_, destination_;

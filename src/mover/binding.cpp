@@ -166,10 +166,8 @@ private:
             const bool all_in_place = std::ranges::all_of(moves_.motions, moves_in_place);
             if ((!p.outgoing.empty() || !p.incoming.empty()) && p.in_place == all_in_place)
                 continue;
-            p.outgoing = all_in_place ? plan::outgoing_in_place(p.plan, me, nodes_)
-                                      : p.plan.outgoing(me, nodes_);
-            p.incoming = all_in_place ? plan::incoming_in_place(p.plan, me, nodes_)
-                                      : p.plan.incoming(me, nodes_);
+            p.outgoing = plan::parts_of(p.plan, me, Side::source, nodes_, all_in_place);
+            p.incoming = plan::parts_of(p.plan, me, Side::destination, nodes_, all_in_place);
             p.in_place = all_in_place;
         }
         check_overlaps(moves_, me);

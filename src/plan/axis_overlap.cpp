@@ -222,8 +222,6 @@ int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t de
 
 namespace {
 
-using std::int64_t;
-
 constexpr std::size_t max_sizes = 1'000'000;
 
 BlockCyclicAxis dealt_axis(const BlockCyclic& layout, int d, int64_t lo) {

@@ -353,7 +353,9 @@ private:
 
 Extent positions_of(const PieceAxis& axis, Side side) {
     const Extent extent = extent_of(*axis.table, side);
-    return axis.sign(side) < 0 ? Extent{-extent.high, -extent.low} : extent;
+    const std::int64_t sign = axis.sign(side);
+    return sign < 0 ? Extent{extent.high * sign, extent.low * sign}
+                    : Extent{extent.low * sign, extent.high * sign};
 }
 
 AddressRelation compile(const PairPart& part, const RelationSide& source,

@@ -2,6 +2,7 @@
 // Explanation of a plan: its traffic in sum, its pairs of processes, and the traffic matrix.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "datamover/explain.hpp"
 #include "datamover/memory_layout.hpp"
@@ -44,20 +45,11 @@ void set_sizes(TrafficSummary& s, const std::map<int64_t, int64_t>& sizes) {
     s.largest_elems = s.sizes.back().elems;
 }
 
-/// Grid coordinates by rank, for the ranks that have a grid position.
-class PositionOf {
-public:
-    explicit PositionOf(const BlockCyclic& layout) : layout_(layout) {}
-    bool find(int64_t rank, Point& coordinates) const {
-        const int64_t block = layout_.block_of(rank);
-        if (block < 0) return false;
-        coordinates = layout_.grid_coordinates(block);
-        return true;
-    }
-
-private:
-    const BlockCyclic& layout_;
-};
+/// The grid coordinates of a rank that has a grid position.
+std::optional<Point> position_of(int64_t rank, const BlockCyclic& layout) {
+    const int64_t block = layout.block_of(rank);
+    return block < 0 ? std::nullopt : std::optional(layout.grid_coordinates(block));
+}
 
 /// Counts what stays within a node, pair by pair: only pairs of one node are looked at.
 void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs, int64_t node_size,
@@ -71,23 +63,25 @@ void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs
         s.nodes_known = false;
         return;
     }
-    const PositionOf source_of(overlap.layout(Side::source)),
-        destination_of(overlap.layout(Side::destination));
+    const auto part_of = [&](Side side, int64_t rank) {  // none where it has no elements
+        const auto at = position_of(rank, overlap.layout(side));
+        return at && overlap.elems(side, *at) > 0 ? at : std::nullopt;
+    };
     std::vector<int64_t> receivers;
     std::vector<Point> places;
     for (int64_t begin = 0; begin < nprocs; begin += node_size) {
         const int64_t end = std::min(begin + node_size, nprocs);
         receivers.clear();
         places.clear();
-        Point at;
         for (int64_t r = begin; r < end; ++r)
-            if (destination_of.find(r, at) && overlap.elems(Side::destination, at) > 0) {
+            if (const auto at = part_of(Side::destination, r)) {
                 receivers.push_back(r);
-                places.push_back(at);
+                places.push_back(*at);
             }
         for (int64_t r = begin; r < end; ++r) {
-            if (!source_of.find(r, at) || overlap.elems(Side::source, at) == 0) continue;
-            overlap.for_each_destination(at, places, [&](std::size_t i, int64_t n) {
+            const auto at = part_of(Side::source, r);
+            if (!at) continue;
+            overlap.for_each_destination(*at, places, [&](std::size_t i, int64_t n) {
                 if (receivers[i] == r) return;
                 ++s.shared_messages;
                 s.shared_elems += n;
@@ -102,23 +96,21 @@ TrafficSummary summarize_grids(const GridOverlap& overlap, int64_t nprocs, int64
     TrafficSummary s = empty_summary(nprocs);
     std::map<int64_t, int64_t> sizes = overlap.sizes();
     const bool sizes_known = !sizes.empty();
-    const PositionOf source_of(overlap.layout(Side::source)),
-        destination_of(overlap.layout(Side::destination));
     int64_t messages = 0, elems = 0;
     for (int64_t r = 0; r < nprocs; ++r) {
-        Point from, to;
-        const bool sends = source_of.find(r, from), receives = destination_of.find(r, to);
-        const int64_t kept = sends && receives ? overlap.elems(from, to) : 0;
+        const auto from = position_of(r, overlap.layout(Side::source));
+        const auto to = position_of(r, overlap.layout(Side::destination));
+        const int64_t kept = from && to ? overlap.elems(*from, *to) : 0;
         const int64_t self = kept > 0 ? 1 : 0;
         if (self > 0 && sizes_known) --sizes[kept];
         s.kept_elems[to_index(r)] = kept;
-        if (sends) {
-            s.sent_elems[to_index(r)] = overlap.elems(Side::source, from) - kept;
-            s.sent_messages[to_index(r)] = overlap.peers(Side::source, from) - self;
+        if (from) {
+            s.sent_elems[to_index(r)] = overlap.elems(Side::source, *from) - kept;
+            s.sent_messages[to_index(r)] = overlap.peers(Side::source, *from) - self;
         }
-        if (receives) {
-            s.received_elems[to_index(r)] = overlap.elems(Side::destination, to) - kept;
-            s.received_messages[to_index(r)] = overlap.peers(Side::destination, to) - self;
+        if (to) {
+            s.received_elems[to_index(r)] = overlap.elems(Side::destination, *to) - kept;
+            s.received_messages[to_index(r)] = overlap.peers(Side::destination, *to) - self;
         }
         messages += s.sent_messages[to_index(r)];
         elems += s.sent_elems[to_index(r)];
@@ -167,8 +159,6 @@ TrafficSummary summarize_traffic(const MotionPlan& plan, int64_t node_size) {
 // Explanation of the pairs of a plan and the encodings of their relations.
 
 namespace {
-
-using std::int64_t;
 
 /// How far a plan's sections reach outside the blocks of one side.
 struct Ghosts {
@@ -272,9 +262,6 @@ RankExplanation explain_rank(const MotionPlan& plan, int64_t rank, int64_t elem_
 // Traffic matrix between groups of processes.
 
 namespace {
-
-using plan::GridOverlap;
-using std::int64_t;
 
 /// At most max_groups ranges of nearly equal length.
 std::vector<int64_t> group_bounds(int64_t nprocs, int64_t max_groups) {

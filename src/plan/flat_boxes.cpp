@@ -11,18 +11,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
+#include "relation/extent.hpp"
 
 namespace datamover::plan {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-/// Turns the numbers of a set into positions in a block, run by run.
+/// Turns the numbers of a set that are grouped into positions in a block, run by run.
 class Spread {
 public:
     explicit Spread(const FlatAxis& axis) : axis_(axis) {}
@@ -33,92 +35,67 @@ public:
         return std::move(made_);
     }
 
-    /// The runs, if there are not too many of them in all periods.
-    static const std::vector<AxisRun>& checked(const std::vector<AxisRun>& runs,
-                                               std::int64_t periods) {
-        if (periods > most_runs / static_cast<std::int64_t>(std::max<std::size_t>(runs.size(), 1)))
-            refuse();
-        return runs;
-    }
-
-    std::int64_t position(std::int64_t number) const {
-        return number / axis_.group * axis_.group_step + number % axis_.group * axis_.step;
+    /// Throws unsupported unless so many runs can be kept in each of so many periods.
+    static void check(std::size_t runs, std::int64_t periods) {
+        constexpr std::int64_t most_runs = std::int64_t{1} << 20;
+        if (periods > most_runs / static_cast<std::int64_t>(std::max<std::size_t>(runs, 1)))
+            throw make_error(ErrorCode::unsupported,
+                             "blocks of rows meet ranges of the flattened array in more than ",
+                             most_runs, " runs along one dimension");
     }
 
 private:
-    static constexpr std::int64_t most_runs = std::int64_t{1} << 20;
-
-    [[noreturn]] static void refuse() {
-        throw make_error(ErrorCode::unsupported,
-                         "blocks of rows meet ranges of the flattened array in more than ",
-                         most_runs, " runs along one dimension");
+    std::int64_t position(std::int64_t number) const {
+        return number / axis_.group * axis_.group_step + number % axis_.group * axis_.step;
     }
-
     bool in_one_group(std::int64_t first, std::int64_t last) const {
         return first / axis_.group == last / axis_.group;
     }
 
     void add(const AxisRun& run) {
-        if (axis_.group == 1) {
-            keep(run, run.destination_step * axis_.group_step);
-            return;
-        }
+        const std::int64_t step = run.destination_step;
         const std::int64_t end_of_first = run.destination + run.length - 1;
-        const bool blocks_whole = in_one_group(run.destination, end_of_first);
-        if (run.count == 1 || (blocks_whole && run.destination_step % axis_.group == 0)) {
-            if (blocks_whole)
-                keep(run, run.destination_step / axis_.group * axis_.group_step);
-            else
-                add_over_groups(run);
+        const std::int64_t last = end_of_first + (run.count - 1) * step;
+        if (in_one_group(run.destination, end_of_first)) {
+            if (run.count == 1 || step % axis_.group == 0)
+                return keep(run, step / axis_.group * axis_.group_step);
+            if (step >= 0 && in_one_group(run.destination, last))
+                return keep(run, step * axis_.step);
+        }
+        if (run.count > 1) {
+            for (std::int64_t k = 0; k < run.count; ++k)
+                add({run.source + k * run.source_step, run.destination + k * step, run.length, 1, 0,
+                     0});
             return;
         }
-        const std::int64_t last = end_of_first + (run.count - 1) * run.destination_step;
-        if (run.destination_step >= 0 && in_one_group(run.destination, last)) {
-            keep(run, run.destination_step * axis_.step);
-            return;
-        }
-        for (std::int64_t k = 0; k < run.count; ++k)
-            add({run.source + k * run.source_step, run.destination + k * run.destination_step,
-                 run.length, 1, 0, 0});
-    }
-
-    /// One block that begins in one group and ends in another.
-    void add_over_groups(AxisRun run) {
-        const auto take = [&](std::int64_t length, std::int64_t count) {
-            if (length == 0 || count == 0) return;
-            const std::int64_t step = count > 1 ? length : 0;
-            keep({run.source, run.destination, length, count, step, step},
-                 count > 1 ? axis_.group_step : 0);
-            run.source += length * count;
-            run.destination += length * count;
-            run.length -= length * count;
-        };
-        const std::int64_t into = run.destination % axis_.group;
-        if (into > 0) take(axis_.group - into, 1);
-        take(axis_.group, run.length / axis_.group);
-        take(run.length, 1);
+        // To the end of its first group, whole groups, and the rest.
+        const std::int64_t head = axis_.group - run.destination % axis_.group;
+        const std::int64_t whole = (run.length - head) / axis_.group * axis_.group;
+        add({run.source, run.destination, head, 1, 0, 0});
+        if (whole > 0)
+            add({run.source + head, run.destination + head, axis_.group, whole / axis_.group,
+                 axis_.group, axis_.group});
+        if (const std::int64_t rest = run.length - head - whole; rest > 0)
+            add({run.source + head + whole, run.destination + head + whole, rest, 1, 0, 0});
     }
 
     /// Blocks each within one group, their first positions `block_step` apart.
     void keep(const AxisRun& run, std::int64_t block_step) {
         const std::int64_t first = position(run.destination);
-        if (run.count == 1) block_step = 0;
-        // A group of one is the step from one index to the next.
-        const std::int64_t step = axis_.group == 1 ? axis_.group_step : axis_.step;
-        if (run.length == 1 || step == 1) {
-            push({run.source, first, run.length, run.count, run.source_step, block_step});
-        } else if (run.length <= run.count) {
+        if (run.length == 1 || axis_.step == 1)
+            return push({run.source, first, run.length, run.count, run.source_step, block_step});
+        if (run.length <= run.count)
             for (std::int64_t i = 0; i < run.length; ++i)
-                push({run.source + i, first + i * step, 1, run.count, run.source_step, block_step});
-        } else {
+                push({run.source + i, first + i * axis_.step, 1, run.count, run.source_step,
+                      block_step});
+        else
             for (std::int64_t k = 0; k < run.count; ++k)
                 push({run.source + k * run.source_step, first + k * block_step, 1, run.length, 1,
-                      step});
-        }
+                      axis_.step});
     }
 
     void push(AxisRun run) {
-        if (static_cast<std::int64_t>(made_.size()) == most_runs) refuse();
+        check(made_.size() + 1, 1);
         if (run.count == 1) run.source_step = run.destination_step = 0;
         made_.push_back(run);
     }
@@ -301,30 +278,31 @@ private:
 
 }  // namespace
 
-AxisTable FlatAxis::in_block(const AxisTable& table) const {
-    if (group == 1 && group_step == 1) return table;
+PieceAxis FlatAxis::in_block(const AxisTable& numbers, std::int64_t first, int source_dim) const {
+    const auto axis = [&](const AxisTable& table, std::int64_t factor) {
+        return PieceAxis{std::make_shared<const AxisTable>(table), source_dim, 0, 1, factor};
+    };
+    if (group == 1) {
+        // The step does not matter to a single row, and might be beyond all addresses.
+        const bool one = numbers.empty() || extent_of(numbers, Side::destination).high == 0;
+        return axis(first == 0 ? numbers : numbers.shifted(0, first), one ? 1 : group_step);
+    }
     Spread spread(*this);
-    if (group == 1 && table.single_run()) {
-        // Blocks of several indices each, equally far apart, are periods of even steps.
-        const AxisRun& run = table.runs().front();
-        if (run.length > 1 && run.count > 1)
-            return AxisTable({AxisRun{run.source, spread.position(run.destination), 1, run.length,
-                                      1, group_step}},
-                             run.count, run.source_step, run.destination_step * group_step);
-    }
-    if (table.periods() > 1 && table.destination_period() % group != 0) {
-        std::vector<AxisRun> all;
-        for (std::int64_t p = 0; p < table.periods(); ++p)
-            for (AxisRun run : spread.checked(table.runs(), table.periods())) {
-                run.source += p * table.source_period();
-                run.destination += p * table.destination_period();
-                all.push_back(run);
-            }
-        all.insert(all.end(), table.tail().begin(), table.tail().end());
-        return AxisTable(spread(all));
-    }
-    return AxisTable(spread(table.runs()), table.periods(), table.source_period(),
-                     table.destination_period() / group * group_step, spread(table.tail()));
+    if (numbers.periods() <= 1 || numbers.destination_period() % group == 0)
+        return axis(
+            AxisTable(spread(numbers.runs()), numbers.periods(), numbers.source_period(),
+                      numbers.destination_period() / group * group_step, spread(numbers.tail())),
+            1);
+    spread.check(numbers.runs().size(), numbers.periods());
+    std::vector<AxisRun> all;
+    for (std::int64_t p = 0; p < numbers.periods(); ++p)
+        for (AxisRun run : numbers.runs()) {
+            run.source += p * numbers.source_period();
+            run.destination += p * numbers.destination_period();
+            all.push_back(run);
+        }
+    all.insert(all.end(), numbers.tail().begin(), numbers.tail().end());
+    return axis(AxisTable(spread(all)), 1);
 }
 
 FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {

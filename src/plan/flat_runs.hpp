@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/flat_cyclic.hpp"
 #include "datamover/region.hpp"
 
@@ -26,9 +27,9 @@ struct FlatAxis {
     std::int64_t group_step = 1;
     std::int64_t step = 1;
 
-    /// The table with the set's numbers, which are its destinations, turned into positions in the
-    /// block.
-    AxisTable in_block(const AxisTable& table) const;
+    /// The axis of a table whose destinations are numbers of the set: in the axis, they are
+    /// positions in the block, the first index at `first`. That is 0 unless group and steps are 1.
+    PieceAxis in_block(const AxisTable& numbers, std::int64_t first, int source_dim) const;
 };
 
 /// The product of its axes, in the index space of the array.

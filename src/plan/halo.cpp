@@ -99,24 +99,14 @@ Region GhostBoxes::region_of(const Image& image) const {
     return floorplan_.region(image.block).shifted(shifts_[image.shift].points);
 }
 
-GhostBoxes::Box GhostBoxes::box_of(const Image& image) const {
-    const auto first = static_cast<std::size_t>(image.block * dims_);
+GhostBoxes::Box GhostBoxes::box_of(std::int64_t block, const Point& shift) const {
+    const auto first = static_cast<std::size_t>(block * dims_);
     const std::int64_t* lo = &lower_corners_[first];
     const std::int64_t* hi = &upper_corners_[first];
-    const Point& shift = shifts_[image.shift].points;
     Box box;
     for (int d = 0; d < dims_; ++d) {
         box.lo[d] = geometry::add(lo[d], shift[d]);
         box.hi[d] = geometry::add(hi[d], shift[d]);
-    }
-    return box;
-}
-
-GhostBoxes::Box GhostBoxes::box_of(const Region& region) const {
-    Box box;
-    for (int d = 0; d < dims_; ++d) {
-        box.lo[d] = region.lo()[d];
-        box.hi[d] = region.hi()[d];
     }
     return box;
 }
@@ -159,10 +149,11 @@ void GhostBoxes::into(std::int64_t block, const Visit& visit) {
     if (interior.empty()) return;
     find_images(interior.grown(exchange_.lower, exchange_.upper));
     if (!disjoint_) return into_overlapping(block, interior, visit);
-    const Box reader = box_of(interior);
+    const Box reader = box_of(block, Point::filled(dims_, 0));
     for (const Image& image : images_)
         if (!is_itself(image, block))
-            visit_meeting(box_of(image), reader, image.block, block, visit);
+            visit_meeting(box_of(image.block, shifts_[image.shift].points), reader, image.block,
+                          block, visit);
 }
 
 void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
@@ -170,13 +161,14 @@ void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
     if (interior.empty()) return;
     // A reader reaches down as far as its lower ghosts, so it lies above: the sides change places.
     find_images(interior.grown(exchange_.upper, exchange_.lower));
-    const Box sender = box_of(interior);
+    const Box sender = box_of(block, Point::filled(dims_, 0));
     // Seen from the reader, the sender is shifted the other way.
     for (Shift& shift : shifts_) shift.periods = -shift.periods;
     sort_images();
     for (const Image& image : images_)
         if (!is_itself(image, block))
-            visit_meeting(sender, box_of(image), block, image.block, visit);
+            visit_meeting(sender, box_of(image.block, shifts_[image.shift].points), block,
+                          image.block, visit);
 }
 
 /// Where images overlap, each box is cut down to what nobody else has sent.
@@ -401,11 +393,6 @@ void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange
                        step});
             });
         });
-}
-
-std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const HaloExchange& exchange,
-                                          std::int64_t block) {
-    return GhostBoxes(floorplan, exchange).readers_of({&block, 1});
 }
 
 }  // namespace plan

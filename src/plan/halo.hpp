@@ -49,12 +49,6 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange);
 void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange,
                         std::int64_t block, const VisitSection& visit);
 
-/// The blocks whose ghosts may read the interior of `block`, ascending, without repetition: every
-/// true reader, and where interiors overlap also some for which a lower-numbered block sends.
-/// Neither looks at `exchange.reversed`. Local; the cost follows the answer.
-std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const HaloExchange& exchange,
-                                          std::int64_t block);
-
 // Products of halo boxes with the points of one color.
 
 /// Most colors of a halo: a box of d dimensions falls into up to colors^(d - 1) products.
@@ -93,7 +87,9 @@ public:
     /// Every box of `block` that fills ghosts; those of a pair of blocks in the order that `into`
     /// gives them. Only where images are disjoint.
     void out_of(std::int64_t block, const Visit& visit);
-    /// The blocks whose ghosts may read an interior of `blocks`, as `halo_readers_of`.
+    /// The blocks whose ghosts may read an interior of `blocks`, ascending, without repetition:
+    /// every true reader, and where interiors overlap also some for which a lower-numbered block
+    /// sends. The cost follows the answer.
     std::vector<std::int64_t> readers_of(std::span<const std::int64_t> blocks);
 
 private:
@@ -116,8 +112,7 @@ private:
     void sort_images();
     bool is_itself(const Image& image, std::int64_t block) const;
     Region region_of(const Image& image) const;
-    Box box_of(const Image& image) const;
-    Box box_of(const Region& region) const;
+    Box box_of(std::int64_t block, const Point& shift) const;
     std::vector<Region> slabs(const Region& interior, const Point& lower, const Point& upper) const;
     void visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
                        std::int64_t destination_block, const Visit& visit);

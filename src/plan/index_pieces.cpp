@@ -194,26 +194,6 @@ private:
     AxisSet flat_set_;
 };
 
-/// How global indices of one side become those of the other.
-class IndexMap {
-public:
-    explicit IndexMap(const Redistribution& term) : frame_(term) {}
-
-    /// The index on a side, of one on the other.
-    Point to(Side side, const Point& there) const {
-        const Side from = other(side);
-        Point t = frame_.extent;
-        for (int k = 0; k < t.dims(); ++k) {
-            const std::int64_t i = there[frame_.dim(from, k)];
-            t[k] = (frame_.sign(from, k) < 0 ? -1 - i : i) - frame_.lo(from)[k];
-        }
-        return frame_.index(side, t);
-    }
-
-private:
-    SectionFrame frame_;
-};
-
 /// Calls visit(global index, flat local place) for the elements of a block within `region` that
 /// the other side may hold: all of them, or, unless `all` says so, where that is a list with fewer
 /// entries near them, those that stand in the list. `there` and `back` map indices to the other
@@ -293,17 +273,20 @@ void order_by_destination(IndexPiece& piece) {
 
 void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
     const Side here = own.own, there = other(here);
-    const IndexMap map(own.term);
+    const SectionFrame frame(own.term);
+    const auto to = [&](Side side, const Point& index) {  // from the other side
+        return frame.index(side, frame.t_of(other(side), index));
+    };
     const BlockElements elements(own.layout(here), own.block);
     IndexMatches found;
     HolderFinder sending(own.source), receiving(own.destination);
     const bool all = own.needs_all(), once = holds_once(own.source);
     const auto send = [&](const Point& global, std::int64_t flat, const auto& receivers) {
         const std::vector<Place>* senders = once ? nullptr : &sending(global);
-        for (const Place& to : receivers)
-            if (once || sender(own.source, *senders, own.destination.owner(to.block), own.nodes) ==
+        for (const Place& at : receivers)
+            if (once || sender(own.source, *senders, own.destination.owner(at.block), own.nodes) ==
                             Place{own.block, flat})
-                found.add(to.block, flat, to.flat);
+                found.add(at.block, flat, at.flat);
     };
     const auto receive = [&](std::int64_t flat, const auto& senders) {
         const Place& from =
@@ -311,7 +294,7 @@ void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
         found.add(from.block, from.flat, flat);
     };
     const auto meet = [&](const Point& global, std::int64_t flat) {
-        const Point index = map.to(there, global);
+        const Point index = to(there, global);
         const std::vector<Place>& places = here == Side::source ? receiving(index) : sending(index);
         if (places.empty()) {
             if (all) refuse_missing(own.layout(here), own.block, here, index);
@@ -323,8 +306,8 @@ void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
     };
     for_each_that_may_meet(
         elements, own.region(), own.layout(there), all,
-        [&](const Point& i) { return map.to(there, i); },
-        [&](const Point& i) { return map.to(here, i); }, meet);
+        [&](const Point& i) { return to(there, i); }, [&](const Point& i) { return to(here, i); },
+        meet);
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
         static_cast<BlockPair&>(piece) = own.pair_with(block);
         visitor.visit(std::move(piece));

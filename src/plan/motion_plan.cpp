@@ -15,41 +15,8 @@
 namespace datamover::plan {
 namespace {
 
-/// So many terms are looked through each time: that takes less than to build an index.
-constexpr std::int64_t few_terms = 8;
-
-bool may_concern(const MotionPlan& plan, const PlanTerm& term, std::int64_t rank, Side side) {
-    const auto* section = std::get_if<SectionCopy>(&term);
-    if (section == nullptr) return true;
-    const std::int64_t block =
-        side == Side::source ? section->source_block : section->destination_block;
-    return plan.layout(side).owner(block) == rank;
-}
-
-std::vector<std::int64_t> terms_of_few(const MotionPlan& plan, std::int64_t rank, Side side) {
-    std::vector<std::int64_t> found;
-    for (std::int64_t i = 0; i < plan.size(); ++i)
-        if (may_concern(plan, plan[i], rank, side)) found.push_back(i);
-    return found;
-}
-
-}  // namespace
-
-std::vector<std::int64_t> TermIndex::terms_of(const MotionPlan& plan, std::int64_t rank,
-                                              Side side) {
-    if (plan.size() <= few_terms) return terms_of_few(plan, rank, side);
-    const Terms& terms = plan.worked_out_->index.terms_.get([&] { return terms_by_rank(plan); });
-    const auto& sections = terms.sections[side];
-    if (sections.empty()) return terms.others;
-    std::vector<std::int64_t> own, all;
-    auto owned = std::ranges::lower_bound(sections, rank, {}, &OwnedTerm::rank);
-    for (; owned != sections.end() && owned->rank == rank; ++owned) own.push_back(owned->term);
-    std::ranges::merge(own, terms.others, std::back_inserter(all));
-    return all;
-}
-
-TermIndex::Terms TermIndex::terms_by_rank(const MotionPlan& plan) {
-    Terms terms;
+WorkedOut::Terms terms_by_rank(const MotionPlan& plan) {
+    WorkedOut::Terms terms;
     for (std::int64_t i = 0; i < plan.size(); ++i) {
         if (const auto* section = std::get_if<SectionCopy>(&plan[i])) {
             terms.sections.source.push_back({plan.source().owner(section->source_block), i});
@@ -60,8 +27,33 @@ TermIndex::Terms TermIndex::terms_by_rank(const MotionPlan& plan) {
         }
     }
     for (const Side side : both_sides)
-        std::ranges::stable_sort(terms.sections[side], {}, &OwnedTerm::rank);
+        std::ranges::stable_sort(terms.sections[side], {}, &WorkedOut::OwnedTerm::rank);
     return terms;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Side side) {
+    // So many terms are looked through each time: that takes less than to build an index.
+    constexpr std::int64_t few_terms = 8;
+    std::vector<std::int64_t> own, all;
+    if (plan.size() <= few_terms) {
+        for (std::int64_t i = 0; i < plan.size(); ++i) {
+            const auto* s = std::get_if<SectionCopy>(&plan[i]);
+            const bool sends = side == Side::source;
+            if (!s ||
+                plan.layout(side).owner(sends ? s->source_block : s->destination_block) == rank)
+                all.push_back(i);
+        }
+        return all;
+    }
+    const auto& terms = WorkedOut::of(plan).terms.get([&] { return terms_by_rank(plan); });
+    const auto& sections = terms.sections[side];
+    if (sections.empty()) return terms.others;
+    auto owned = std::ranges::lower_bound(sections, rank, {}, &WorkedOut::OwnedTerm::rank);
+    for (; owned != sections.end() && owned->rank == rank; ++owned) own.push_back(owned->term);
+    std::ranges::merge(own, terms.others, std::back_inserter(all));
+    return all;
 }
 
 }  // namespace datamover::plan

@@ -102,7 +102,7 @@ private:
         now_.close();
         sums_.push_back(now_);
     }
-    void take(int d, std::int64_t first, std::int64_t length, int sign = 1) {
+    void take(int d, std::int64_t first, std::int64_t length, std::int64_t sign = 1) {
         const Wide stride = Wide{sign} * memory_->strides_bytes[d];
         now_.origin += stride * first;
         now_.take(stride, length);
@@ -152,7 +152,8 @@ private:
             return;
         }
         const AxisTable& table = *piece.axes[k].table;
-        const int d = piece.axes[k].dim(side_), sign = piece.axes[k].sign(side_);
+        const int d = piece.axes[k].dim(side_);
+        const std::int64_t sign = piece.axes[k].sign(side_);
         const std::int64_t period = table.period(side_);
         const StepSum before = now_;
         const auto each = [&](const std::vector<AxisRun>& runs, std::int64_t periods) {

@@ -46,12 +46,29 @@ std::int64_t PairPart::size() const {
 
 namespace {
 
+/// Whether each position goes to itself.
+bool stays(const BoxAxis& axis) {
+    return axis.source_dim == axis.destination_dim && axis.source == axis.destination;
+}
+bool stays(const PieceAxis& axis) {
+    const AxisTable& table = *axis.table;
+    const auto all_stay = [](const std::vector<AxisRun>& runs) {
+        return std::ranges::all_of(runs, [](const AxisRun& r) {
+            return r.source == r.destination &&
+                   (r.count == 1 || r.source_step == r.destination_step);
+        });
+    };
+    return axis.source_dim == axis.destination_dim && axis.source_sign == axis.destination_sign &&
+           (table.periods() <= 1 || table.source_period() == table.destination_period()) &&
+           all_stay(table.runs()) && all_stay(table.tail());
+}
+
 /// Gathers the pieces of one process for one side of a plan, term by term. On the source side it is
 /// the process that sends.
 class PartCollector final : public plan::PieceVisitor {
 public:
     PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes,
-                  bool in_place = false)
+                  bool in_place)
         : source_(plan.source()),
           destination_(plan.destination()),
           rank_(rank),
@@ -64,7 +81,7 @@ public:
         if (rank < 0 || rank >= plan.nprocs())
             throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not in 0..",
                              plan.nprocs() - 1);
-        for (const std::int64_t i : plan::TermIndex::terms_of(plan, rank, side)) {
+        for (const std::int64_t i : plan::terms_of(plan, rank, side)) {
             term_ = i;
             std::visit([this](const auto& term) { collect(term); }, plan[i]);
         }
@@ -73,19 +90,35 @@ public:
     std::vector<PeerPart> build() { return builder_.build(); }
 
     void visit(const BlockPair& blocks, const BoxShape& box) override {
-        if (!in_place_ || !plan::is_identity(blocks, box)) add(blocks, box);
+        if (!stays_in_place(blocks, box.axes())) add(blocks, box);
     }
     void visit(ProductPiece&& piece) override {
-        if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
+        if (!stays_in_place(piece, piece.axes)) add(std::move(piece));
     }
     void visit(IndexPiece&& piece) override {
-        if (in_place_) plan::drop_identities(piece);
+        if (in_place_ && piece.source_block == piece.destination_block) drop_what_stays(piece);
         if (piece.size() > 0) add(std::move(piece));
     }
     /// Between ranges that lie alike there are no such pieces: each moves something.
     void visit(RangesPiece&& piece) override { add(std::move(piece)); }
 
 private:
+    template <class Axes>
+    bool stays_in_place(const BlockPair& blocks, const Axes& axes) const {
+        return in_place_ && blocks.source_block == blocks.destination_block &&
+               std::ranges::all_of(axes, [](const auto& axis) { return stays(axis); });
+    }
+    static void drop_what_stays(IndexPiece& piece) {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < piece.source.size(); ++i) {
+            if (piece.source[i] == piece.destination[i]) continue;
+            piece.source[kept] = piece.source[i];
+            piece.destination[kept++] = piece.destination[i];
+        }
+        piece.source.resize(kept);
+        piece.destination.resize(kept);
+    }
+
     void add(const BlockPair& blocks, const BoxShape& box) {
         builder_.add(peer_of(blocks), term_, blocks.source_block, blocks.destination_block, box);
     }
@@ -165,24 +198,19 @@ private:
 
 }  // namespace
 
+std::vector<PeerPart> plan::parts_of(const MotionPlan& plan, std::int64_t rank, Side side,
+                                     Nodes nodes, bool in_place) {
+    return PartCollector(plan, rank, side, nodes, in_place).build();
+}
+
 std::vector<PeerPart> MotionPlan::outgoing(std::int64_t rank,
                                            std::span<const std::int64_t> nodes) const {
-    return PartCollector(*this, rank, Side::source, nodes).build();
+    return plan::parts_of(*this, rank, Side::source, nodes);
 }
 
 std::vector<PeerPart> MotionPlan::incoming(std::int64_t rank,
                                            std::span<const std::int64_t> nodes) const {
-    return PartCollector(*this, rank, Side::destination, nodes).build();
-}
-
-std::vector<PeerPart> plan::outgoing_in_place(const MotionPlan& plan, std::int64_t rank,
-                                              Nodes nodes) {
-    return PartCollector(plan, rank, Side::source, nodes, true).build();
-}
-
-std::vector<PeerPart> plan::incoming_in_place(const MotionPlan& plan, std::int64_t rank,
-                                              Nodes nodes) {
-    return PartCollector(plan, rank, Side::destination, nodes, true).build();
+    return plan::parts_of(*this, rank, Side::destination, nodes);
 }
 
 PairPart MotionPlan::part(std::int64_t source_rank, std::int64_t destination_rank) const {
@@ -194,46 +222,7 @@ PairPart MotionPlan::part(std::int64_t source_rank, std::int64_t destination_ran
 
 }  // namespace datamover
 
-// Parts of an in-place move: what remains if one array is source and destination.
-
 namespace datamover::plan {
-namespace {
-
-bool is_identity(const PieceAxis& axis) {
-    const AxisTable& table = *axis.table;
-    const auto stays = [](const AxisRun& r) {
-        return r.source == r.destination && (r.count == 1 || r.source_step == r.destination_step);
-    };
-    return axis.source_dim == axis.destination_dim && axis.source_sign == axis.destination_sign &&
-           (table.periods() <= 1 || table.source_period() == table.destination_period()) &&
-           std::ranges::all_of(table.runs(), stays) && std::ranges::all_of(table.tail(), stays);
-}
-
-}  // namespace
-
-bool is_identity(const BlockPair& blocks, const BoxShape& box) {
-    return blocks.source_block == blocks.destination_block &&
-           std::ranges::all_of(box.axes(), [](const BoxAxis& axis) {
-               return axis.source_dim == axis.destination_dim && axis.source == axis.destination;
-           });
-}
-
-bool is_identity(const ProductPiece& piece) {
-    return piece.source_block == piece.destination_block &&
-           std::ranges::all_of(piece.axes, [](const PieceAxis& axis) { return is_identity(axis); });
-}
-
-void drop_identities(IndexPiece& piece) {
-    if (piece.source_block != piece.destination_block) return;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < piece.source.size(); ++i) {
-        if (piece.source[i] == piece.destination[i]) continue;
-        piece.source[kept] = piece.source[i];
-        piece.destination[kept++] = piece.destination[i];
-    }
-    piece.source.resize(kept);
-    piece.destination.resize(kept);
-}
 
 // Choice of the replica that sends to a process.
 

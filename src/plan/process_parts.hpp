@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a process sends and receives: the replica that sends, and the parts of an in-place move, in
-// which one array is source and destination.
+// What a process sends and receives, also in an in-place move, in which one array is source and
+// destination; and the replica that sends.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/motion_plan.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover::plan {
 
@@ -20,17 +21,10 @@ using Nodes = std::span<const std::int64_t>;
 std::int64_t nearest_replica(const BlockCyclic& layout, std::int64_t block, std::int64_t receiver,
                              Nodes nodes);
 
-/// As MotionPlan::outgoing and incoming, without the pieces of redistributions that bring elements
-/// of a block to themselves: they stay where they are, whatever the operation. A section copy to
-/// itself is what its author says, and stays in.
-std::vector<PeerPart> outgoing_in_place(const MotionPlan& plan, std::int64_t rank, Nodes nodes);
-std::vector<PeerPart> incoming_in_place(const MotionPlan& plan, std::int64_t rank, Nodes nodes);
-
-/// Whether each element goes to itself.
-bool is_identity(const BlockPair& blocks, const BoxShape& box);
-bool is_identity(const ProductPiece& piece);
-
-/// Leaves out the elements that go to themselves.
-void drop_identities(IndexPiece& piece);
+/// MotionPlan::outgoing (side source) or incoming. If `in_place`, without the pieces of
+/// redistributions that bring elements of a block to themselves: they stay where they are, whatever
+/// the operation. A section copy to itself is what its author says, and stays in.
+std::vector<PeerPart> parts_of(const MotionPlan& plan, std::int64_t rank, Side side, Nodes nodes,
+                               bool in_place = false);
 
 }  // namespace datamover::plan

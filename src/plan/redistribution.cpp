@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "coverage.hpp"
@@ -23,22 +24,15 @@ PieceAxis axis_between(const AxisSet& source, const AxisSet& destination, const 
     return {std::make_shared<const AxisTable>(std::move(table)), f.dim(Side::source, k), k, sign};
 }
 
-/// One block of the source and one of the destination, and their oriented indices, per dimension
-/// of t.
-struct SetsOfPair {
-    BlockPair blocks;
-    const std::vector<AxisSet>& source;
-    const std::vector<AxisSet>& destination;
-};
-
-/// Where two boxes meet in a window. Returns the number of elements.
-std::int64_t visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
-                       PieceVisitor& visitor) {
+/// Where two boxes, of oriented intervals per dimension of t, meet in a window. Returns the number
+/// of elements.
+std::int64_t visit_box(const BlockPair& blocks, const PerSide<std::span<const AxisSet>>& sets,
+                       const SectionFrame& f, const Window& w, PieceVisitor& visitor) {
     BoxShape box;
     box.dims = f.extent.dims();
     for (int k = 0; k < box.dims; ++k) {
         const auto i = static_cast<std::size_t>(k);
-        const AxisSet &from = pair.source[i], &to = pair.destination[i];
+        const AxisSet &from = sets.source[i], &to = sets.destination[i];
         const std::int64_t source = geometry::subtract(f.source_lo[k], from.first);
         const std::int64_t destination = geometry::subtract(f.destination_lo[k], to.first);
         const std::int64_t lo = std::max({w.lo[k], -source, -destination});
@@ -48,26 +42,8 @@ std::int64_t visit_box(const SetsOfPair& pair, const SectionFrame& f, const Wind
         if (lo >= hi) return 0;
         box.axis[i] = {source + lo, destination + lo, hi - lo, f.dim(Side::source, k), k};
     }
-    visitor.visit(pair.blocks, box);
+    visitor.visit(blocks, box);
     return box.size();
-}
-
-/// What meets between two blocks in a window. Returns the number of elements.
-std::int64_t visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
-                        PieceVisitor& visitor) {
-    const bool flips = std::ranges::find(f.flip, true) != f.flip.end();
-    if (!flips && std::ranges::all_of(pair.source, is_interval) &&
-        std::ranges::all_of(pair.destination, is_interval))
-        return visit_box(pair, f, w, visitor);
-    ProductPiece product{pair.blocks, {}};
-    for (int k = 0; k < f.extent.dims(); ++k) {
-        const auto i = static_cast<std::size_t>(k);
-        product.axes.push_back(axis_between(pair.source[i], pair.destination[i], f, w, k));
-        if (product.axes.back().table->empty()) return 0;
-    }
-    const std::int64_t elems = product.size();
-    visitor.visit(std::move(product));
-    return elems;
 }
 
 /// The term that `term` is the adjoint of: from the destination to the source.
@@ -87,9 +63,7 @@ public:
     }
     void visit(ProductPiece&& piece) override {
         std::swap(piece.source_block, piece.destination_block);
-        for (PieceAxis& axis : piece.axes)
-            axis = {std::make_shared<const AxisTable>(axis.table->reversed()), axis.destination_dim,
-                    axis.source_dim, axis.destination_sign, axis.source_sign};
+        for (PieceAxis& axis : piece.axes) axis = reversed(axis);
         std::ranges::stable_sort(piece.axes, [](const PieceAxis& a, const PieceAxis& b) {
             return a.destination_dim < b.destination_dim;
         });
@@ -121,12 +95,14 @@ bool element_by_element(const Layout& source, const Layout& destination,
 /// The pieces of a block that is a product of sets with blocks that are such products too.
 class ProductPieces {
 public:
-    ProductPieces(const BlockOfTerm& own, PieceVisitor& visitor)
+    ProductPieces(const BlockOfTerm& own, const SectionFrame& f, const SectionBlock& held,
+                  bool boxes, const MakeAxis& make_axis, PieceVisitor& visitor)
         : own_(own),
           far_(other(own.own)),
-          f_(own.term),
-          block_{own.layout(own.own), own.block, own.own,
-                 f_.oriented_sets(own.own, own.layout(own.own), own.block), f_.lo(own.own)},
+          f_(f),
+          block_(held),
+          boxes_(boxes && std::ranges::all_of(held.sets, is_interval)),
+          make_axis_(make_axis),
           visitor_(visitor) {}
 
     void operator()() const {
@@ -159,8 +135,7 @@ private:
             for (const std::int64_t c : found) {
                 AxisSet held = grid.axis_set(d, c);
                 if (flips) held = held.mirrored();
-                PieceAxis axis = far_ == Side::destination ? axis_between(set(k), held, f_, w, k)
-                                                           : axis_between(held, set(k), f_, w, k);
+                PieceAxis axis = make_axis_(k, held, w);
                 if (!axis.table->empty()) peers.push_back({c, std::move(axis)});
             }
             return peers;
@@ -188,20 +163,37 @@ private:
         for (const std::int64_t block : blocks) {
             if (!own_.meets(block)) continue;
             const auto far_sets = f_.oriented_sets(far_, own_.layout(far_), block);
-            const bool sends = own_.own == Side::source;
-            const SetsOfPair pair{own_.pair_with(block), sends ? block_.sets : far_sets,
-                                  sends ? far_sets : block_.sets};
             for (const Window& v : windows_at(far_, block, w))
-                elems += visit_pair(pair, f_, v, visitor_);
+                elems += visit_pair(own_.pair_with(block), far_sets, v);
         }
         if (own_.needs_all() && !own_.finds_all(boxes, elems, block_.elems_in(w)))
             refuse_missing(block_, f_, w, windows_of(boxes, blocks, f_, far_));
     }
 
+    /// What meets between two blocks in a window. Returns the number of elements.
+    std::int64_t visit_pair(const BlockPair& blocks, std::span<const AxisSet> far_sets,
+                            const Window& w) const {
+        if (boxes_ && std::ranges::all_of(far_sets, is_interval)) {
+            PerSide<std::span<const AxisSet>> sets{block_.sets, far_sets};
+            if (far_ == Side::source) std::swap(sets.source, sets.destination);
+            return visit_box(blocks, sets, f_, w, visitor_);
+        }
+        ProductPiece product{blocks, {}};
+        for (int k = 0; k < f_.extent.dims(); ++k) {
+            product.axes.push_back(make_axis_(k, far_sets[static_cast<std::size_t>(k)], w));
+            if (product.axes.back().table->empty()) return 0;
+        }
+        const std::int64_t elems = product.size();
+        visitor_.visit(std::move(product));
+        return elems;
+    }
+
     const BlockOfTerm& own_;
     const Side far_;
-    const SectionFrame f_;
-    const SectionBlock block_;
+    const SectionFrame& f_;
+    const SectionBlock& block_;
+    const bool boxes_;
+    const MakeAxis& make_axis_;
     PieceVisitor& visitor_;
 };
 
@@ -219,6 +211,11 @@ BoxShape reversed(const BoxShape& box) {
         result.axis[static_cast<std::size_t>(a.source_dim)] = {a.destination, a.source, a.length,
                                                                a.destination_dim, a.source_dim};
     return result;
+}
+
+PieceAxis reversed(const PieceAxis& axis) {
+    return {std::make_shared<const AxisTable>(axis.table->reversed()), axis.destination_dim,
+            axis.source_dim, axis.destination_sign, axis.source_sign};
 }
 
 ProductPiece product_of(const BlockPair& blocks, const BoxShape& box) {
@@ -277,6 +274,15 @@ Point SectionFrame::index(Side side, const Point& t) const {
     return index;
 }
 
+Point SectionFrame::t_of(Side side, const Point& index) const {
+    Point t = extent;
+    for (int k = 0; k < t.dims(); ++k) {
+        const std::int64_t i = index[dim(side, k)];
+        t[k] = (sign(side, k) < 0 ? -1 - i : i) - lo(side)[k];
+    }
+    return t;
+}
+
 std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_lo,
                                            const BlockCyclic& other, int d, std::int64_t other_lo,
                                            std::int64_t extent) {
@@ -329,7 +335,22 @@ void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
         return index_pieces_of(own, visitor);
     if (own.source.flat_cyclic() || own.destination.flat_cyclic())
         return flat_pieces_of(own, visitor);
-    ProductPieces(own, visitor)();
+    const SectionFrame f(own.term);
+    const SectionBlock held{own.layout(own.own), own.block, own.own,
+                            f.oriented_sets(own.own, own.layout(own.own), own.block),
+                            f.lo(own.own)};
+    const auto axis = [&](int k, const AxisSet& far, const Window& w) {
+        const AxisSet& near = held.sets[static_cast<std::size_t>(k)];
+        return own.own == Side::source ? axis_between(near, far, f, w, k)
+                                       : axis_between(far, near, f, w, k);
+    };
+    const bool flips = std::ranges::find(f.flip, true) != f.flip.end();
+    product_pieces(own, f, held, !flips, axis, visitor);
+}
+
+void product_pieces(const BlockOfTerm& own, const SectionFrame& f, const SectionBlock& held,
+                    bool boxes, const MakeAxis& make_axis, PieceVisitor& visitor) {
+    ProductPieces(own, f, held, boxes, make_axis, visitor)();
 }
 
 }  // namespace datamover::plan

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
@@ -10,14 +11,15 @@
 
 namespace datamover::plan {
 
-/// Receives pieces; those of a pair of blocks come in the same order from either side.
+/// Receives pieces; those of a pair of blocks come in the same order from either side. Kinds that
+/// cannot come need not be received.
 class PieceVisitor {
 public:
     virtual ~PieceVisitor() = default;
-    virtual void visit(const BlockPair& blocks, const BoxShape& box) = 0;
+    virtual void visit(const BlockPair&, const BoxShape&) {}
     virtual void visit(ProductPiece&& piece) = 0;
-    virtual void visit(IndexPiece&& piece) = 0;
-    virtual void visit(RangesPiece&& piece) = 0;
+    virtual void visit(IndexPiece&&) {}
+    virtual void visit(RangesPiece&&) {}
 };
 
 /// Whether all indices of a set lie side by side.
@@ -55,8 +57,9 @@ struct SectionFrame {
     /// What a block holds, per dimension of t.
     std::vector<AxisSet> oriented_sets(Side side, const Layout& layout, std::int64_t block) const;
     Window whole() const { return {Point::filled(extent.dims(), 0), extent}; }
-    /// The index of a side's array at t.
+    /// The index of a side's array at t, and t of an index.
     Point index(Side side, const Point& t) const;
+    Point t_of(Side side, const Point& index) const;
 };
 
 /// A term between two layouts, and the block of one side whose pieces are looked for.
@@ -103,6 +106,17 @@ struct BlockOfTerm {
 /// an element that no block of the other side holds, or is to bring it back.
 void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
 
+struct SectionBlock;
+
+/// Makes the axis of a product along dimension k of t, in a window, towards what a block of the
+/// other side holds there (oriented).
+using MakeAxis = std::function<PieceAxis(int k, const AxisSet& far, const Window& w)>;
+
+/// The pieces between `held`, what the block holds or a part of it, and the other side, whose
+/// blocks are products of sets. `boxes`: where both hold intervals, their pieces are boxes.
+void product_pieces(const BlockOfTerm& own, const SectionFrame& f, const SectionBlock& held,
+                    bool boxes, const MakeAxis& make_axis, PieceVisitor& visitor);
+
 /// The same where one side is an index list, or ranges of the flattened array are flipped: element
 /// by element.
 void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
@@ -118,6 +132,9 @@ void order_by_destination(IndexPiece& piece);
 
 /// The box with source and destination exchanged, its axes in the order of the new destination.
 BoxShape reversed(const BoxShape& box);
+
+/// The axis with source and destination exchanged.
+PieceAxis reversed(const PieceAxis& axis);
 
 /// The box as a product of intervals.
 ProductPiece product_of(const BlockPair& blocks, const BoxShape& box);

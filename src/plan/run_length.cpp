@@ -87,9 +87,11 @@ public:
     std::vector<Line> of(const IndexPiece&) const { return {}; }
 
 private:
-    template <class Axis>
-    std::int64_t stride(const Axis& axis) const {
+    std::int64_t stride(const BoxAxis& axis) const {
         return memory_.strides_bytes[axis.dim(side_)];
+    }
+    std::int64_t stride(const PieceAxis& axis) const {
+        return axis.sign(side_) * memory_.strides_bytes[axis.dim(side_)];
     }
 
     const BlockMemory& memory_;
@@ -165,7 +167,8 @@ private:
 template <class Axes, class Size>
 int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, Side side) {
     const auto step = [&](const auto& axis) {
-        if constexpr (requires { axis.table; }) return even_step(*axis.table, side);
+        if constexpr (requires { axis.table; })
+            return axis.sign(side) * even_step(*axis.table, side);
         return std::int64_t{1};
     };
     int best = -1, k = 0;

@@ -106,51 +106,31 @@ namespace {
 using plan::PlanReader;
 using plan::PlanWriter;
 
-/// The number of a kind of layout, which comes before it.
-enum class LayoutKind : std::int64_t { block_cyclic, floor_plan, index_list, flat_cyclic };
-
-void put_kind(LayoutKind kind, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(kind));
-}
-
-void write(const BlockCyclic& layout, PlanWriter& out) {
-    put_kind(LayoutKind::block_cyclic, out);
-    out.put_each(layout.shape(), layout.distribution(), layout.nprocs(), layout.grid(),
-                 layout.first_process(), layout.column_major_grid(), layout.ranks(),
-                 layout.replicas());
-}
-
-void write(const FloorPlan& layout, PlanWriter& out) {
-    put_kind(LayoutKind::floor_plan, out);
-    out.put_each(std::int64_t{layout.dims()}, layout.nprocs(), layout.lower_corners(),
-                 layout.upper_corners(), layout.owners());
-}
-
-void write(const IndexList& layout, PlanWriter& out) {
-    if (!layout.knows_all() && layout.nprocs() > 1)
-        throw Error(
-            ErrorCode::unsupported,
-            "index lists of which every process knows only its own cannot be saved; make the "
-            "plan again from the lists, or save one whose IndexList was made of all lists");
-    put_kind(LayoutKind::index_list, out);
-    out.put_each(layout.shape(), layout.nprocs());
-    for (std::int64_t rank = 0; rank < layout.nprocs(); ++rank) out.put(layout.indices_of(rank));
-}
-
-void write(const FlatCyclic& layout, PlanWriter& out) {
-    put_kind(LayoutKind::flat_cyclic, out);
-    out.put_each(layout.shape(), layout.block_elems(), layout.nprocs(), layout.owners());
+/// The number of its kind comes before a layout.
+namespace kind {
+enum : std::int64_t { block_cyclic, floor_plan, index_list, flat_cyclic };
 }
 
 void write(const Layout& layout, PlanWriter& out) {
-    if (layout.block_cyclic())
-        write(*layout.block_cyclic(), out);
-    else if (layout.floor_plan())
-        write(*layout.floor_plan(), out);
-    else if (layout.flat_cyclic())
-        write(*layout.flat_cyclic(), out);
-    else
-        write(*layout.index_list(), out);
+    if (const auto* bc = layout.block_cyclic()) {
+        out.put_each(kind::block_cyclic, bc->shape(), bc->distribution(), bc->nprocs(), bc->grid(),
+                     bc->first_process(), bc->column_major_grid(), bc->ranks(), bc->replicas());
+    } else if (const auto* fp = layout.floor_plan()) {
+        out.put_each(kind::floor_plan, std::int64_t{fp->dims()}, fp->nprocs(), fp->lower_corners(),
+                     fp->upper_corners(), fp->owners());
+    } else if (const auto* flat = layout.flat_cyclic()) {
+        out.put_each(kind::flat_cyclic, flat->shape(), flat->block_elems(), flat->nprocs(),
+                     flat->owners());
+    } else {
+        const IndexList& list = *layout.index_list();
+        if (!list.knows_all() && list.nprocs() > 1)
+            throw Error(
+                ErrorCode::unsupported,
+                "index lists of which every process knows only its own cannot be saved; make the "
+                "plan again from the lists, or save one whose IndexList was made of all lists");
+        out.put_each(kind::index_list, list.shape(), list.nprocs());
+        for (std::int64_t rank = 0; rank < list.nprocs(); ++rank) out.put(list.indices_of(rank));
+    }
 }
 
 /// The members of a term in the order in which they are saved.
@@ -179,8 +159,28 @@ void write(const PlanTerm& term, PlanWriter& out) {
         term);
 }
 
-BlockCyclic read_block_cyclic(PlanReader& in) {
+Layout read_layout(PlanReader& in) {
+    const std::int64_t number = in.get(0, kind::flat_cyclic, "a kind of layout");
+    if (number == kind::floor_plan) {
+        const auto dims = static_cast<int>(in.get(1, max_dims, "a number of dimensions"));
+        const std::int64_t nprocs = in.get();
+        const auto lower = in.get_all(), upper = in.get_all(), owners = in.get_all();
+        return FloorPlan(dims, lower, upper, owners, nprocs);
+    }
     const Point shape = in.get_point();
+    if (number == kind::flat_cyclic) {
+        const std::int64_t block_elems = in.get(), nprocs = in.get();
+        return FlatCyclic(shape, block_elems, nprocs, in.get_all());
+    }
+    if (number == kind::index_list) {
+        std::vector<std::int64_t> offsets{0}, indices;
+        for (std::int64_t left = in.get(); left > 0; --left) {
+            const auto list = in.get_all();
+            indices.insert(indices.end(), list.begin(), list.end());
+            offsets.push_back(static_cast<std::int64_t>(indices.size()));
+        }
+        return IndexList(shape, offsets, indices);
+    }
     const std::string distribution = in.get_text();
     const std::int64_t nprocs = in.get();
     BlockCyclicOptions options;
@@ -189,45 +189,7 @@ BlockCyclic read_block_cyclic(PlanReader& in) {
     options.column_major_grid = in.get_flag();
     options.ranks = in.get_all();
     options.replicas = in.get();
-    return {shape, distribution, nprocs, options};
-}
-
-FloorPlan read_floor_plan(PlanReader& in) {
-    const auto dims = static_cast<int>(in.get(1, max_dims, "a number of dimensions"));
-    const std::int64_t nprocs = in.get();
-    const auto lower = in.get_all(), upper = in.get_all(), owners = in.get_all();
-    return {dims, lower, upper, owners, nprocs};
-}
-
-IndexList read_index_list(PlanReader& in) {
-    const Point shape = in.get_point();
-    std::vector<std::int64_t> offsets{0}, indices;
-    for (std::int64_t left = in.get(); left > 0; --left) {
-        const auto list = in.get_all();
-        indices.insert(indices.end(), list.begin(), list.end());
-        offsets.push_back(static_cast<std::int64_t>(indices.size()));
-    }
-    return {shape, offsets, indices};
-}
-
-FlatCyclic read_flat_cyclic(PlanReader& in) {
-    const Point shape = in.get_point();
-    const std::int64_t block_elems = in.get(), nprocs = in.get();
-    return {shape, block_elems, nprocs, in.get_all()};
-}
-
-Layout read_layout(PlanReader& in) {
-    const std::int64_t last = static_cast<std::int64_t>(LayoutKind::flat_cyclic);
-    switch (static_cast<LayoutKind>(in.get(0, last, "a kind of layout"))) {
-        case LayoutKind::block_cyclic:
-            return read_block_cyclic(in);
-        case LayoutKind::floor_plan:
-            return read_floor_plan(in);
-        case LayoutKind::flat_cyclic:
-            return read_flat_cyclic(in);
-        default:
-            return read_index_list(in);
-    }
+    return BlockCyclic(shape, distribution, nprocs, options);
 }
 
 PlanTerm read_term(PlanReader& in) {
@@ -251,37 +213,19 @@ PlanTerm read_term(PlanReader& in) {
 
 }  // namespace
 
-namespace plan {
-
-const std::vector<std::int64_t>& plan_digests(const MotionPlan& plan) {
-    return PlanDigests::of(plan).parts;
-}
-
-std::int64_t plan_digest(const MotionPlan& plan) {
-    return PlanDigests::of(plan).all;
-}
-
-const PlanDigests::Digests& PlanDigests::of(const MotionPlan& plan) {
-    if (!plan.source_.valid())
+const std::vector<std::int64_t>& plan::plan_digests(const MotionPlan& plan) {
+    if (!plan.source().valid())
         throw Error(ErrorCode::invalid_argument, "a plan without layouts has no digest");
-    return plan.worked_out_->digests.digests_.get([&] { return digests_of(plan); });
+    return WorkedOut::of(plan).digests.get([&] {
+        std::vector<std::int64_t> digests{plan.source().digest(), plan.destination().digest()};
+        for (std::int64_t i = 0; i < plan.size(); ++i) {
+            PlanWriter out;
+            write(plan[i], out);
+            digests.push_back(out.digest());
+        }
+        return digests;
+    });
 }
-
-PlanDigests::Digests PlanDigests::digests_of(const MotionPlan& plan) {
-    Digests digests;
-    digests.parts = {plan.source_.digest(), plan.destination_.digest()};
-    for (const PlanTerm& term : plan.terms_) {
-        PlanWriter out;
-        write(term, out);
-        digests.parts.push_back(out.digest());
-    }
-    geometry::WordDigest all;
-    all.put_all(digests.parts);
-    digests.all = all.value();
-    return digests;
-}
-
-}  // namespace plan
 
 std::vector<std::uint8_t> MotionPlan::to_bytes() const {
     if (!source_.valid())

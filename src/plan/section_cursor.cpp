@@ -25,34 +25,26 @@ std::int64_t neighbours_from(const AxisSet& set, std::int64_t local) {
 
 }  // namespace
 
-AxisWalk::AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination)
-    : table_(std::move(table)), sets_{source, destination}, cursor_(*table_) {}
-
-std::int64_t AxisWalk::length() const {
+std::int64_t BoxWalk::Axis::length() const {
     // Neighbours in both local arrays may stand apart in the index space.
-    std::int64_t length = cursor_.left_in_block();
+    std::int64_t length = cursor.left_in_block();
     for (const Side side : both_sides)
-        length = std::min(length, neighbours_from(sets_[side], cursor_.position(side)));
+        length = std::min(length, neighbours_from(sets[side], cursor.position(side)));
     return length;
 }
 
-bool AxisWalk::next() {
-    cursor_.take(length(), 1);
-    if (!cursor_.done()) return true;
-    cursor_ = TableCursor(*table_);
+bool BoxWalk::Axis::next() {
+    cursor.take(length(), 1);
+    if (!cursor.done()) return true;
+    cursor = TableCursor(*piece.table);
     return false;
 }
 
-BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const Redistribution& term,
-                 const ProductPiece& product)
-    : permutation_(term.axes),
-      flip_(term.flip),
-      source_block_(product.source_block),
-      destination_block_(product.destination_block),
-      done_(false) {
-    const auto from = source.axis_sets(product.source_block);
-    const auto to = destination.axis_sets(product.destination_block);
-    for (const PieceAxis& axis : product.axes) {
+BoxWalk::BoxWalk(const MotionPlan& plan, const Redistribution& term, const ProductPiece& product)
+    : term_(&term), blocks_(product), done_(false) {
+    const auto from = plan.source().axis_sets(product.source_block);
+    const auto to = plan.destination().axis_sets(product.destination_block);
+    for (PieceAxis axis : product.axes) {
         done_ = done_ || axis.table->empty();
         PerSide<AxisSet> sets{from[static_cast<std::size_t>(axis.source_dim)],
                               to[static_cast<std::size_t>(axis.destination_dim)]};
@@ -62,9 +54,9 @@ BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const Redistri
                 sets[side] = sets[side].mirrored();
                 shift[side] = sets[side].local(sets[side].end - 1);
             }
-        axes_.push_back({axis, AxisWalk(std::make_shared<const AxisTable>(
-                                            axis.table->shifted(shift.source, shift.destination)),
-                                        sets.source, sets.destination)});
+        axis.table =
+            std::make_shared<const AxisTable>(axis.table->shifted(shift.source, shift.destination));
+        axes_.push_back({axis, sets, TableCursor(*axis.table)});
     }
 }
 
@@ -73,19 +65,19 @@ bool BoxWalk::next(SectionCopy& section) {
     const int dims = static_cast<int>(axes_.size());
     PerSide<Point> lo{Point::filled(dims, 0), Point::filled(dims, 0)}, hi = lo;
     for (const Axis& a : axes_) {
-        const std::int64_t length = a.walk.length();
+        const std::int64_t length = a.length();
         for (const Side side : both_sides) {
-            const std::int64_t first = a.walk.index(side);
+            const std::int64_t first = a.sets[side].global(a.cursor.position(side));
             const int d = a.piece.dim(side);
             lo[side][d] = a.piece.sign(side) < 0 ? -(first + length) : first;
             hi[side][d] = lo[side][d] + length;
         }
     }
-    section = {source_block_, Region(lo.source, hi.source), destination_block_,
-               Region(lo.destination, hi.destination), permutation_};
-    section.flip = flips_in(flip_, section.destination_region.shape());
+    section = {blocks_.source_block, Region(lo.source, hi.source), blocks_.destination_block,
+               Region(lo.destination, hi.destination), term_->axes};
+    section.flip = flips_in(term_->flip, section.destination_region.shape());
     std::size_t k = axes_.size();
-    while (k > 0 && !axes_[k - 1].walk.next()) --k;
+    while (k > 0 && !axes_[k - 1].next()) --k;
     done_ = k == 0;
     return true;
 }
@@ -118,8 +110,7 @@ bool SectionCursor::next_of_block(SectionCopy& section) {
             return true;
         }
         if (pieces_.empty()) return false;
-        boxes_ = BoxWalk(plan_.source(), plan_.destination(),
-                         std::get<Redistribution>(plan_[term_]), pieces_.front());
+        boxes_ = BoxWalk(plan_, std::get<Redistribution>(plan_[term_]), pieces_.front());
         pieces_.pop_front();
     }
 }
@@ -165,24 +156,20 @@ void SectionCursor::enter_term() {
     num_blocks_ = every_block_ ? layout.num_blocks() : static_cast<std::int64_t>(blocks_.size());
 }
 
-/// Keeps the pieces of a redistribution that are wanted.
-class SectionCursor::Expansion final : public PieceVisitor {
-public:
-    explicit Expansion(SectionCursor& cursor) : cursor_(cursor) {}
+/// Keeps the pieces of a redistribution that are wanted. Layouts with index lists, and ranges of
+/// the flattened array, have been refused.
+struct SectionCursor::Expansion final : PieceVisitor {
+    explicit Expansion(SectionCursor& of) : cursor(of) {}
 
     void visit(const BlockPair& blocks, const BoxShape& box) override {
         visit(product_of(blocks, box));
     }
     void visit(ProductPiece&& piece) override {
-        if (cursor_.wanted_blocks(piece.source_block, piece.destination_block))
-            cursor_.pieces_.push_back(std::move(piece));
+        if (cursor.wanted_blocks(piece.source_block, piece.destination_block))
+            cursor.pieces_.push_back(std::move(piece));
     }
-    /// Layouts with index lists, and ranges of the flattened array, have been refused.
-    void visit(IndexPiece&&) override {}
-    void visit(RangesPiece&&) override {}
 
-private:
-    SectionCursor& cursor_;
+    SectionCursor& cursor;
 };
 
 void SectionCursor::expand(const Redistribution& term, std::int64_t block) {

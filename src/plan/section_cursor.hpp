@@ -14,41 +14,31 @@ namespace datamover::plan {
 /// Stands for every rank where sections are asked for.
 inline constexpr std::int64_t any_rank = -1;
 
-/// One block of an axis's table after the other, in local positions that hold neighbouring indices
-/// on both sides. Nothing is listed: a short table may stand for very many blocks.
-class AxisWalk {
-public:
-    /// The table must hold something.
-    AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination);
-    /// The first global index of the block on a side, and the block's length.
-    std::int64_t index(Side side) const { return sets_[side].global(cursor_.position(side)); }
-    std::int64_t length() const;
-    /// Goes to the next block, or, after the last one, to the first and returns false.
-    bool next();
-
-private:
-    std::shared_ptr<const AxisTable> table_;
-    PerSide<AxisSet> sets_;
-    TableCursor cursor_;
-};
-
-/// One box of a product piece after the other, the last axis fastest.
+/// One box of a product piece of a redistribution after the other, the last axis fastest. Nothing
+/// is listed: short tables may stand for very many boxes.
 class BoxWalk {
 public:
     BoxWalk() = default;
-    BoxWalk(const Layout& source, const Layout& destination, const Redistribution& term,
-            const ProductPiece& product);
+    /// The term must outlive it.
+    BoxWalk(const MotionPlan& plan, const Redistribution& term, const ProductPiece& product);
     bool next(SectionCopy& section);
 
 private:
+    /// One block of an axis's table after the other, in local positions that hold neighbouring
+    /// indices on both sides.
     struct Axis {
-        PieceAxis piece;
-        AxisWalk walk;
+        PieceAxis piece;  ///< with a table between the positions of `sets`
+        PerSide<AxisSet> sets;
+        TableCursor cursor;
+
+        std::int64_t length() const;
+        /// Goes to the next block, or, after the last one, to the first and returns false.
+        bool next();
     };
+
+    const Redistribution* term_ = nullptr;
+    BlockPair blocks_;
     std::vector<Axis> axes_;
-    std::vector<int> permutation_;
-    std::vector<bool> flip_;
-    std::int64_t source_block_ = 0, destination_block_ = 0;
     bool done_ = true;
 };
 
@@ -72,7 +62,7 @@ private:
     void expand(const HaloExchange& term, std::int64_t block);
     bool wanted(const SectionCopy& section) const;
     bool wanted_blocks(std::int64_t source_block, std::int64_t destination_block) const;
-    class Expansion;
+    struct Expansion;
 
     const MotionPlan& plan_;
     std::int64_t source_rank_, destination_rank_;

@@ -61,11 +61,9 @@ public:
     void read(std::vector<bool>& flags);
 };
 
-/// Digests of the source layout, the destination layout and each term of a plan, none negative.
-/// Kept in the plan: O(1) at the second call for copies of one plan, from any thread.
+/// Digests of the source layout, the destination layout and each term of a plan, none negative:
+/// equal plans have equal ones, and different plans almost surely different ones. Kept in the plan:
+/// O(1) at the second call for copies of one plan, from any thread.
 const std::vector<std::int64_t>& plan_digests(const MotionPlan& plan);
-/// All of them in one number, never negative: equal plans have equal ones, and different plans
-/// almost surely different ones. As cheap.
-std::int64_t plan_digest(const MotionPlan& plan);
 
 }  // namespace datamover::plan

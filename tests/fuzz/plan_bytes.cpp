@@ -88,7 +88,7 @@ void ask_for_sections(const MotionPlan& plan) {
 
 void use(const MotionPlan& plan) {
     const MotionPlan again = MotionPlan::from_bytes(plan.to_bytes());
-    if (!(again == plan) || plan::plan_digest(again) != plan::plan_digest(plan)) __builtin_trap();
+    if (!(again == plan) || plan::plan_digests(again) != plan::plan_digests(plan)) __builtin_trap();
     if (!(plan.reversed().reversed() == plan) || !(plan.adjoint().adjoint() == plan))
         __builtin_trap();
     const bool by_element = plan.source().index_list() || plan.destination().index_list();

@@ -77,12 +77,15 @@ struct PieceAxis {
     std::shared_ptr<const AxisTable> table;
     int source_dim = 0;
     int destination_dim = 0;
-    /// 1, or -1: the local positions are those of the table with the sign changed (a flip).
-    int source_sign = 1;
-    int destination_sign = 1;
+    /// Factors: the local positions are those of the table times this. -1 along a flip; in a block
+    /// of ranges of the flattened array, the number of elements from one row to the next.
+    std::int64_t source_sign = 1;
+    std::int64_t destination_sign = 1;
 
     int dim(Side side) const { return side == Side::source ? source_dim : destination_dim; }
-    int sign(Side side) const { return side == Side::source ? source_sign : destination_sign; }
+    std::int64_t sign(Side side) const {
+        return side == Side::source ? source_sign : destination_sign;
+    }
 };
 
 /// The two blocks of a piece.
