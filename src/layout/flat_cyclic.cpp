@@ -12,13 +12,6 @@
 #include "geometry/make_error.hpp"
 
 namespace datamover {
-namespace {
-
-[[noreturn]] void invalid_flat_layout(const std::string& message) {
-    throw Error(ErrorCode::invalid_argument, message);
-}
-
-}  // namespace
 
 FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_t nprocs,
                        std::vector<std::int64_t> owners)
@@ -28,8 +21,8 @@ FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_
       owners_(std::move(owners)) {
     layout::check_nprocs(nprocs);
     if (block_elems < 1)
-        invalid_flat_layout(concat("blocks of ", block_elems,
-                                   " elements of the flattened array; they need at least 1"));
+        throw make_error(ErrorCode::invalid_argument, "blocks of ", block_elems,
+                         " elements of the flattened array; they need at least 1");
     block_elems_ = std::min(block_elems, std::max<std::int64_t>(elems_, 1));
     blocks_by_rank_ = layout::blocks_by_rank(owners_, nprocs, "owners");
 }
@@ -38,11 +31,12 @@ FlatCyclic FlatCyclic::of_bytes(const Point& shape, std::int64_t block_bytes,
                                 std::int64_t elem_bytes, std::int64_t nprocs,
                                 std::vector<std::int64_t> owners) {
     if (elem_bytes < 1)
-        invalid_flat_layout(concat("elements of ", elem_bytes, " bytes; they need at least 1"));
+        throw make_error(ErrorCode::invalid_argument, "elements of ", elem_bytes,
+                         " bytes; they need at least 1");
     if (block_bytes < 1 || block_bytes % elem_bytes != 0)
-        invalid_flat_layout(concat("blocks of ", block_bytes,
-                                   " bytes do not hold a whole number of elements of ", elem_bytes,
-                                   " bytes, at least one"));
+        throw make_error(ErrorCode::invalid_argument, "blocks of ", block_bytes,
+                         " bytes do not hold a whole number of elements of ", elem_bytes,
+                         " bytes, at least one");
     return {shape, block_bytes / elem_bytes, nprocs, std::move(owners)};
 }
 

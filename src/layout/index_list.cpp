@@ -47,16 +47,6 @@ struct [[gnu::visibility("hidden")]] IndexList::Table {
     std::vector<Holder>::const_iterator first_from(std::int64_t index) const;
 };
 
-namespace {
-
-void check_index(std::int64_t index, std::int64_t n, std::int64_t rank) {
-    if (index < 0 || index >= n)
-        throw make_error(ErrorCode::out_of_range, "index ", index, " in the list of rank ", rank,
-                         " is not in 0..", n - 1);
-}
-
-}  // namespace
-
 IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
                      std::span<const std::int64_t> indices)
     : shape_(shape) {
@@ -110,7 +100,10 @@ IndexList::IndexList(const Point& shape, Part part) : shape_(shape) {
 void IndexList::check_indices(const Point& shape, std::int64_t rank,
                               std::span<const std::int64_t> indices) {
     const std::int64_t n = Region::from_shape(shape).empty() ? 0 : shape.product();
-    for (const std::int64_t index : indices) check_index(index, n, rank);
+    for (const std::int64_t index : indices)
+        if (index < 0 || index >= n)
+            throw make_error(ErrorCode::out_of_range, "index ", index, " in the list of rank ",
+                             rank, " is not in 0..", n - 1);
 }
 
 template <class ForEach>

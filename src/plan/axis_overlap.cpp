@@ -276,47 +276,26 @@ int64_t GridOverlap::peers(Side side, const Point& position) const {
     });
 }
 
-std::vector<GridOverlap::Box> GridOverlap::boxes(const BlockCyclic& layout, int64_t lo,
-                                                 int64_t hi) {
-    const Point& grid = layout.grid();
-    const std::vector<int> order = slowest_first(layout);
+std::vector<GridOverlap::Box> GridOverlap::boxes_below(const BlockCyclic& layout,
+                                                       int64_t position) {
     std::vector<Box> found;
-    // A range of positions is at most 2d - 1 boxes: along each dimension a partial first and last
-    // coordinate, and the whole ones between them.
-    const auto cut = [&](auto&& self, std::size_t level, Box box, int64_t from,
-                         int64_t to) -> void {
-        if (from >= to) return;
-        int64_t inner = 1;
-        for (std::size_t i = level + 1; i < order.size(); ++i) inner *= grid[order[i]];
-        const int d = order[level];
-        const auto slice = [&](int64_t c_begin, int64_t c_end) {
-            Box part = box;
-            part.lo[d] = c_begin;
-            part.hi[d] = c_end;
-            return part;
-        };
-        const int64_t first = from / inner, last = (to - 1) / inner;
-        if (first == last && to - from < inner) {
-            self(self, level + 1, slice(first, first + 1), from - first * inner,
-                 to - first * inner);
-            return;
-        }
-        const int64_t whole_begin = (from + inner - 1) / inner, whole_end = to / inner;
-        if (from < whole_begin * inner)
-            self(self, level + 1, slice(first, first + 1), from - first * inner, inner);
-        if (whole_begin < whole_end) found.push_back(slice(whole_begin, whole_end));
-        if (whole_end * inner < to)
-            self(self, level + 1, slice(last, last + 1), 0, to - whole_end * inner);
-    };
-    cut(cut, 0, {Point::filled(layout.dims(), 0), grid}, lo, std::min(hi, layout.num_blocks()));
+    Box box{Point::filled(layout.dims(), 0), layout.grid()};
+    int64_t inner = layout.grid().product();
+    position = std::min(position, inner);
+    for (const int d : slowest_first(layout)) {
+        inner /= layout.grid()[d];
+        box.hi[d] = position / inner;
+        if (box.hi[d] > 0) found.push_back(box);
+        box.lo[d] = box.hi[d]++;
+        position %= inner;
+    }
     return found;
 }
 
-int64_t GridOverlap::elems(int64_t source_lo, int64_t source_hi, int64_t destination_lo,
-                           int64_t destination_hi) const {
+int64_t GridOverlap::elems_below(int64_t source, int64_t destination) const {
     int64_t sum = 0;
-    for (const Box& s : boxes(layouts_.source, source_lo, source_hi))
-        for (const Box& t : boxes(layouts_.destination, destination_lo, destination_hi))
+    for (const Box& s : boxes_below(layouts_.source, source))
+        for (const Box& t : boxes_below(layouts_.destination, destination))
             sum += product([&](const AxisOverlap& axis, const PerSide<int>& dim) {
                 const int from = dim.source, to = dim.destination;
                 return axis.shared(s.lo[from], s.hi[from], t.lo[to], t.hi[to]);

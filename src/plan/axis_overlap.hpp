@@ -106,9 +106,9 @@ public:
     std::int64_t elems(Side side, const Point& position) const;
     /// Number of positions of the other side with which a position shares something.
     std::int64_t peers(Side side, const Point& position) const;
-    /// Elements from positions [source_lo, source_hi) to [destination_lo, destination_hi).
-    std::int64_t elems(std::int64_t source_lo, std::int64_t source_hi, std::int64_t destination_lo,
-                       std::int64_t destination_hi) const;
+    /// Elements from the positions below `source` to those below `destination`; those of a grid
+    /// may be fewer.
+    std::int64_t elems_below(std::int64_t source, std::int64_t destination) const;
     /// Number of pairs of positions for each number (> 0) of elements; empty when there are more
     /// than a million different numbers.
     std::map<std::int64_t, std::int64_t> sizes() const;
@@ -122,7 +122,8 @@ private:
     struct Box {
         Point lo, hi;
     };
-    static std::vector<Box> boxes(const BlockCyclic& layout, std::int64_t lo, std::int64_t hi);
+    /// The positions below one, in the order of the grid: at most a box for each dimension.
+    static std::vector<Box> boxes_below(const BlockCyclic& layout, std::int64_t position);
     /// Of a factor of each dimension: factor(axis, the dimension of each side).
     template <class Factor>
     std::int64_t product(Factor&& factor) const {

@@ -7,8 +7,10 @@
 #include "datamover/explain.hpp"
 #include "datamover/memory_layout.hpp"
 #include "geometry/make_error.hpp"
+#include "layout/bounds.hpp"
 #include "plan/axis_overlap.hpp"
 #include "plan/compile.hpp"
+#include "plan/process_parts.hpp"
 
 namespace datamover {
 namespace {
@@ -195,14 +197,14 @@ public:
 
     /// The pairs of a rank that is on this side.
     void list(Side side, int64_t rank, PairTable& table) const {
-        const auto peers = side == Side::source ? plan_.outgoing(rank) : plan_.incoming(rank);
-        const MemoryLayout own = memory_of(side, rank);
-        for (const PeerPart& peer : peers) {
-            const MemoryLayout theirs = memory_of(other(side), peer.rank);
-            if (side == Side::source)
-                add(table, rank, own, peer.rank, theirs, peer.part);
-            else
-                add(table, peer.rank, theirs, rank, own, peer.part);
+        PerSide<MemoryLayout> memory;
+        PerSide<int64_t> ranks;
+        memory[side] = memory_of(side, rank);
+        ranks[side] = rank;
+        for (const PeerPart& peer : plan::parts_of(plan_, rank, side, {})) {
+            memory[other(side)] = memory_of(other(side), peer.rank);
+            ranks[other(side)] = peer.rank;
+            add(table, ranks, memory, peer.part);
         }
     }
 
@@ -221,14 +223,16 @@ private:
         return dense_memory(plan_.layout(side), rank, elem_bytes_, ElementOrder::row_major,
                             ghosts_[side].lower, ghosts_[side].upper);
     }
-    void add(PairTable& table, int64_t from, const MemoryLayout& from_memory, int64_t to,
-             const MemoryLayout& to_memory, const PairPart& part) const {
+    void add(PairTable& table, const PerSide<int64_t>& ranks, const PerSide<MemoryLayout>& memory,
+             const PairPart& part) const {
+        const auto side = [&](Side of) {
+            return plan::RelationSide{&plan_.layout(of), &memory[of], elem_bytes_, ranks[of]};
+        };
         const AddressRelation relation =
-            plan::compile(part, {&plan_.source(), &from_memory, elem_bytes_, from},
-                          {&plan_.destination(), &to_memory, elem_bytes_, to});
+            plan::compile(part, side(Side::source), side(Side::destination));
         if (relation.empty()) return;
-        table.source.push_back(from);
-        table.destination.push_back(to);
+        table.source.push_back(ranks.source);
+        table.destination.push_back(ranks.destination);
         table.elems.push_back(relation.size());
         table.encoding.push_back(relation.encoding());
         table.relation_bytes.push_back(relation.nbytes());
@@ -249,9 +253,7 @@ PairTable explain_pairs(const MotionPlan& plan, int64_t elem_bytes) {
 }
 
 RankExplanation explain_rank(const MotionPlan& plan, int64_t rank, int64_t elem_bytes) {
-    if (rank < 0 || rank >= plan.nprocs())
-        throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not in 0 .. ",
-                         plan.nprocs() - 1);
+    layout::check_number("rank", rank, plan.nprocs());
     const PairLister lister(plan, elem_bytes);
     RankExplanation explanation;
     lister.list(Side::source, rank, explanation.outgoing);
@@ -273,11 +275,15 @@ std::vector<int64_t> group_bounds(int64_t nprocs, int64_t max_groups) {
 }
 
 void sum_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
-    std::size_t i = 0;
-    for (std::size_t s = 0; s + 1 < m.bounds.size(); ++s)
-        for (std::size_t t = 0; t + 1 < m.bounds.size(); ++t)
-            m.elems[i++] =
-                overlap.elems(m.bounds[s], m.bounds[s + 1], m.bounds[t], m.bounds[t + 1]);
+    // The elements between groups, from those between all groups below two bounds.
+    const std::size_t groups = m.bounds.size() - 1;
+    std::vector<int64_t> row(groups, 0), row_below = row;
+    for (std::size_t s = 0; s < groups; ++s, row_below = row)
+        for (std::size_t t = 0; t < groups; ++t) {
+            row[t] = overlap.elems_below(m.bounds[s + 1], m.bounds[t + 1]);
+            const auto in_row = [&](std::size_t k) { return row[k] - row_below[k]; };
+            m.elems[s * groups + t] = in_row(t) - (t > 0 ? in_row(t - 1) : 0);
+        }
 }
 
 void sum_over_parts(TrafficMatrix& m, const MotionPlan& plan) {

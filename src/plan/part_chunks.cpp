@@ -264,6 +264,11 @@ private:
     void add(PairPart part) {
         result_.chunks.push_back({add_shape(std::move(part)), Point{}, Point{}});
     }
+    static PairPart only(Piece piece) {
+        PairPart part;
+        part.pieces.push_back(std::move(piece));
+        return part;
+    }
 
     std::size_t add_shape(PairPart part) {
         result_.shape_elems.push_back(part.size());
@@ -328,9 +333,7 @@ private:
         };
         for (std::size_t i = result_.shapes.size(), n = 0; i-- > first_shape && n < looked_at; ++n)
             if (alike(result_.shapes[i])) return i;
-        PairPart shape;
-        shape.pieces.push_back({std::move(product)});
-        return add_shape(std::move(shape));
+        return add_shape(only({std::move(product)}));
     }
 
     /// The two walks are cut at the same numbers of points, and where either box has a corner.
@@ -360,9 +363,7 @@ private:
             IndexPiece some{indices,
                             {indices.source.begin() + i, indices.source.begin() + end},
                             {indices.destination.begin() + i, indices.destination.begin() + end}};
-            PairPart chunk;
-            chunk.pieces.push_back({std::move(some)});
-            add(std::move(chunk));
+            add(only({std::move(some)}));
         }
     }
 
@@ -372,9 +373,7 @@ private:
         some.elems = some.count = 0;
         const auto end_at = [&](std::int64_t position) {
             some.end = position;
-            PairPart chunk;
-            chunk.pieces.push_back({some});
-            add(std::move(chunk));
+            add(only({some}));
             some.first = position;
             some.elems = some.count = 0;
         };

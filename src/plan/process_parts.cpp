@@ -10,6 +10,7 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "halo.hpp"
+#include "layout/bounds.hpp"
 #include "part_builder.hpp"
 #include "process_parts.hpp"
 #include "redistribution.hpp"
@@ -78,9 +79,7 @@ public:
         if (!nodes.empty() && static_cast<std::int64_t>(nodes.size()) != plan.nprocs())
             throw make_error(ErrorCode::mismatch, "the nodes of ", nodes.size(),
                              " ranks were given, the plan is for ", plan.nprocs());
-        if (rank < 0 || rank >= plan.nprocs())
-            throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not in 0..",
-                             plan.nprocs() - 1);
+        layout::check_number("rank", rank, plan.nprocs());
         for (const std::int64_t i : plan::terms_of(plan, rank, side)) {
             term_ = i;
             std::visit([this](const auto& term) { collect(term); }, plan[i]);
@@ -131,7 +130,7 @@ private:
 
     void collect(const SectionCopy& section) {
         const BlockPair blocks{section.source_block, section.destination_block};
-        if (section.source_region.empty() || owner_here(blocks) != rank_) return;
+        if (section.source_region.empty() || owner(side_, blocks) != rank_) return;
         const plan::LocalSection local = plan::local_section(source_, destination_, section);
         if (plan::has_steps(section) || !section.flip.empty())
             add(local.product(section));
@@ -183,7 +182,6 @@ private:
     std::int64_t owner(Side side, const BlockPair& blocks) const {
         return (side == Side::source ? source_ : destination_).owner(blocks.block(side));
     }
-    std::int64_t owner_here(const BlockPair& blocks) const { return owner(side_, blocks); }
     std::int64_t peer_of(const BlockPair& blocks) const { return owner(other(side_), blocks); }
 
     const Layout& source_;

@@ -39,11 +39,24 @@ std::int64_t even_step(const AxisTable& table, Side side) {
     return run.count > 1 ? run.step(side) : 1;
 }
 
-Line line_of(const AxisTable& table, std::int64_t stride_bytes, Side side) {
+/// The line along which an axis goes through the memory of a block.
+Line line_of(const PieceAxis& axis, const BlockMemory& memory, Side side) {
+    const AxisTable& table = *axis.table;
+    const std::int64_t stride = axis.sign(side) * memory.strides_bytes[axis.dim(side)];
     if (const std::int64_t step = even_step(table, side); step != 1)
-        return {std::abs(stride_bytes * step), table.size(), 1};
-    return {std::abs(stride_bytes), table.size(),
+        return {std::abs(stride * step), table.size(), 1};
+    return {std::abs(stride), table.size(),
             table.periods() * runs_in(table.runs(), side) + runs_in(table.tail(), side)};
+}
+Line line_of(const BoxAxis& axis, const BlockMemory& memory, Side side) {
+    return {std::abs(memory.strides_bytes[axis.dim(side)]), axis.length, 1};
+}
+
+template <class Axes>
+std::vector<Line> lines_of(const Axes& axes, const BlockMemory& memory, Side side) {
+    std::vector<Line> lines;
+    for (const auto& axis : axes) lines.push_back(line_of(axis, memory, side));
+    return lines;
 }
 
 /// Lines are unbroken together as long as each begins where the one inside it ends.
@@ -59,44 +72,6 @@ std::int64_t run_bytes(std::vector<Line> lines, std::int64_t elem_bytes) {
     }
     return run;
 }
-
-/// The lines along which a piece about one block goes through its memory.
-class Lines {
-public:
-    Lines(const BlockMemory& memory, Side side) : memory_(memory), side_(side) {}
-
-    std::vector<Line> of(const ProductPiece& product) const {
-        std::vector<Line> lines;
-        for (const PieceAxis& axis : product.axes)
-            lines.push_back(line_of(*axis.table, stride(axis), side_));
-        return lines;
-    }
-    std::vector<Line> of(const BoxShape& box) const {
-        std::vector<Line> lines;
-        for (const BoxAxis& axis : box.axes())
-            lines.push_back({std::abs(stride(axis)), axis.length, 1});
-        return lines;
-    }
-    std::vector<Line> of(const ReshapePiece& reshape) const {
-        std::vector<Line> lines;
-        const Region& box = reshape.box(side_);
-        for (int d = 0; d < box.dims(); ++d)
-            lines.push_back({std::abs(memory_.strides_bytes[d]), box.extent(d), 1});
-        return lines;
-    }
-    std::vector<Line> of(const IndexPiece&) const { return {}; }
-
-private:
-    std::int64_t stride(const BoxAxis& axis) const {
-        return memory_.strides_bytes[axis.dim(side_)];
-    }
-    std::int64_t stride(const PieceAxis& axis) const {
-        return axis.sign(side_) * memory_.strides_bytes[axis.dim(side_)];
-    }
-
-    const BlockMemory& memory_;
-    Side side_;
-};
 
 /// Sums up the runs of pieces.
 class RunCounter {
@@ -118,7 +93,7 @@ public:
             if (k.runs == 0 || !(k.strides_bytes == block->strides_bytes)) {
                 const BoxShape& shape = list.shape_of(box);
                 k = {block->strides_bytes, shape.size(), 0};
-                k.runs = runs_of(k.elems, Lines(*block, side_).of(shape));
+                k.runs = runs_of(k.elems, lines_of(shape.axes(), *block, side_));
             }
             elems_ = geometry::add(elems_, k.elems);
             runs_ += k.runs;
@@ -133,13 +108,21 @@ public:
         elems_ = geometry::add(elems_, ranges.elems);
         runs_ += unbroken ? ranges.count : ranges.elems;
     }
-    template <class Content>
-    void add(const Content& content) {
-        const BlockMemory* block = block_of(content);
-        const std::int64_t size = content.size();
-        if (size == 0 || block == nullptr) return;
-        elems_ = geometry::add(elems_, size);
-        runs_ += runs_of(size, Lines(*block, side_).of(content));
+    void add(const ProductPiece& product) {
+        add(product,
+            [&](const BlockMemory& block) { return lines_of(product.axes, block, side_); });
+    }
+    void add(const ReshapePiece& reshape) {
+        add(reshape, [&](const BlockMemory& block) {
+            std::vector<Line> lines;
+            const Region& box = reshape.box(side_);
+            for (int d = 0; d < box.dims(); ++d)
+                lines.push_back({std::abs(block.strides_bytes[d]), box.extent(d), 1});
+            return lines;
+        });
+    }
+    void add(const IndexPiece& piece) {
+        add(piece, [](const BlockMemory&) { return std::vector<Line>{}; });
     }
 
     std::int64_t mean_bytes() const {
@@ -148,6 +131,14 @@ public:
     }
 
 private:
+    template <class Content, class LinesIn>
+    void add(const Content& content, LinesIn&& lines_in) {
+        const BlockMemory* block = block_of(content);
+        const std::int64_t size = content.size();
+        if (size == 0 || block == nullptr) return;
+        elems_ = geometry::add(elems_, size);
+        runs_ += runs_of(size, lines_in(*block));
+    }
     template <class Blocks>
     const BlockMemory* block_of(const Blocks& b) const {
         return memory_.find(b.block(side_));
@@ -164,20 +155,15 @@ private:
 
 /// The axis along which a block's memory is fastest, of those with more than one position; its
 /// number, or -1.
-template <class Axes, class Size>
-int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, Side side) {
-    const auto step = [&](const auto& axis) {
-        if constexpr (requires { axis.table; })
-            return axis.sign(side) * even_step(*axis.table, side);
-        return std::int64_t{1};
-    };
+template <class Axes>
+int fastest_axis(const Axes& axes, const BlockMemory& block, Side side) {
     int best = -1, k = 0;
     std::int64_t least = 0;
     for (const auto& axis : axes) {
-        const std::int64_t stride = std::abs(step(axis) * block.strides_bytes[axis.dim(side)]);
-        if (size(axis) != 1 && (best < 0 || stride < least)) {
+        const Line line = line_of(axis, block, side);
+        if (line.positions != 1 && (best < 0 || line.stride_bytes < least)) {
             best = k;
-            least = stride;
+            least = line.stride_bytes;
         }
         ++k;
     }
@@ -196,21 +182,19 @@ std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, Si
 
 bool fastest_alike(const PairPart& part, const MemoryLayout& source,
                    const MemoryLayout& destination) {
-    const auto alike = [&](const auto& blocks, const auto& axes, auto&& size) {
+    const auto alike = [&](const auto& blocks, const auto& axes) {
         const BlockMemory* from = source.find(blocks.source_block);
         const BlockMemory* to = destination.find(blocks.destination_block);
         return from && to &&
-               fastest_axis(axes, size, *from, Side::source) ==
-                   fastest_axis(axes, size, *to, Side::destination);
+               fastest_axis(axes, *from, Side::source) ==
+                   fastest_axis(axes, *to, Side::destination);
     };
     return std::ranges::all_of(part.pieces, [&](const Piece& piece) {
         if (const auto* product = std::get_if<ProductPiece>(&piece.content))
-            return alike(*product, product->axes,
-                         [](const PieceAxis& axis) { return axis.table->size(); });
+            return alike(*product, product->axes);
         const auto* list = std::get_if<BoxList>(&piece.content);
         return !list || std::ranges::all_of(list->boxes, [&](const PlacedBox& box) {
-            return alike(box, list->shape_of(box).axes(),
-                         [](const BoxAxis& axis) { return axis.length; });
+            return alike(box, list->shape_of(box).axes());
         });
     });
 }

@@ -8,18 +8,13 @@
 
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
+#include "layout/bounds.hpp"
 
 namespace datamover::plan {
 namespace {
 
 std::string named(const char* side, std::int64_t block, const Region& region) {
     return concat(side, " region ", region, " of block ", block);
-}
-
-void check_block(const Layout& layout, std::int64_t block, const char* side) {
-    if (block < 0 || block >= layout.num_blocks())
-        throw make_error(ErrorCode::out_of_range, side, " block ", block, " is not in 0..",
-                         layout.num_blocks() - 1);
 }
 
 /// A block's region in its local indices, where the block is a box.
@@ -152,8 +147,8 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
     if (!source.has_products() || !destination.has_products())
         throw Error(ErrorCode::unsupported,
                     "section copies need blocks that are boxes, not index lists or flat ranges");
-    check_block(source, s.source_block, "source");
-    check_block(destination, s.destination_block, "destination");
+    layout::check_number("source block", s.source_block, source.num_blocks());
+    layout::check_number("destination block", s.destination_block, destination.num_blocks());
     if (s.source_region.dims() != source.dims() ||
         s.destination_region.dims() != destination.dims())
         throw make_error(ErrorCode::mismatch, named("source", s.source_block, s.source_region),
