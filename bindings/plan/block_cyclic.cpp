@@ -31,9 +31,9 @@ void make_block_cyclic(BlockCyclic* self, nb::handle shape, nb::handle distribut
     new (self) BlockCyclic(extents, words, processes, options);
 }
 
-nb::list global_indices(const BlockCyclic& layout, std::int64_t rank) {
-    nb::list lists;
-    for (auto& indices : layout.global_indices(rank)) lists.append(array_of(std::move(indices)));
+std::vector<NumpyArray<std::int64_t>> global_indices(const BlockCyclic& layout, std::int64_t rank) {
+    std::vector<NumpyArray<std::int64_t>> lists;
+    for (auto& indices : layout.global_indices(rank)) lists.push_back(array_of(std::move(indices)));
     return lists;
 }
 
@@ -155,10 +155,7 @@ void bind_scalapack(nb::class_<BlockCyclic>& c) {
                 const auto entries = ScalapackDescriptor::of(layout, rank, lld).to_entries(context);
                 return array_of(std::vector<int>(entries.begin(), entries.end()));
             },
-            "rank"_a, "context"_a = 0, "lld"_a = 0,
-            nb::sig("def scalapack_descriptor(self, rank: int, context: int = 0, lld: int = 0) -> "
-                    "numpy.typing.NDArray[numpy.int32]"),
-            doc("BlockCyclic.scalapack_descriptor"));
+            "rank"_a, "context"_a = 0, "lld"_a = 0, doc("BlockCyclic.scalapack_descriptor"));
 }
 
 }  // namespace
@@ -262,10 +259,7 @@ void bind_block_cyclic(nb::module_& m) {
              "Return the position of a global index in its owner's block. Raises OutOfRange.")
         .def("global_index", &BlockCyclic::global_index, "rank"_a, "local_index"_a,
              "The global index of a local one. Raises OutOfRange.")
-        .def("global_indices", &global_indices, "rank"_a,
-             nb::sig(
-                 "def global_indices(self, rank: int) -> list[numpy.typing.NDArray[numpy.int64]]"),
-             doc("BlockCyclic.global_indices"))
+        .def("global_indices", &global_indices, "rank"_a, doc("BlockCyclic.global_indices"))
         .def("__repr__", &block_cyclic_repr);
 }
 

@@ -38,14 +38,15 @@ AddressRelation made_from(nb::handle source, nb::handle destination, nb::handle 
                 Integers(destination, "destination addresses").to_vector(), from, to);
 }
 
-nb::tuple to_pairs(const AddressRelation& relation, std::int64_t max_elems) {
+std::pair<NumpyArray<std::int64_t>, NumpyArray<std::int64_t>> to_pairs(
+    const AddressRelation& relation, std::int64_t max_elems) {
     relation.check_expandable(max_elems);
     std::vector<std::int64_t> source, destination;
     {
         Unlocked release;
         relation.to_pairs(source, destination);
     }
-    return nb::make_tuple(array_of(std::move(source)), array_of(std::move(destination)));
+    return {array_of(std::move(source)), array_of(std::move(destination))};
 }
 
 NumpyArray<std::int64_t> runs(const AddressRelation& relation, std::int64_t max_elems) {
@@ -224,18 +225,12 @@ void bind_looking(nb::class_<AddressRelation>& c) {
         .def_prop_ro("destination_contiguous", &AddressRelation::destination_contiguous,
                      "Whether the destinations are one ascending run: nothing to disassemble.")
         .def("to_pairs", &to_pairs, "max_elems"_a = AddressRelation::most_expanded,
-             nb::sig("def to_pairs(self, max_elems: int = 4294967296) -> "
-                     "tuple[numpy.typing.NDArray[numpy.int64], "
-                     "numpy.typing.NDArray[numpy.int64]]"),
              "All pairs in order: two int64 arrays of byte addresses, of sources and destinations. "
              "Beyond `max_elems` of them, InvalidArgument.")
-        .def(
-            "runs", &runs, "max_elems"_a = AddressRelation::most_expanded,
-            nb::sig(
-                "def runs(self, max_elems: int = 4294967296) -> numpy.typing.NDArray[numpy.int64]"),
-            "Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of "
-            "source and destination byte address and number of elements. Takes time in the number "
-            "of elements; beyond `max_elems` of them, InvalidArgument.")
+        .def("runs", &runs, "max_elems"_a = AddressRelation::most_expanded,
+             "Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of "
+             "source and destination byte address and number of elements. Takes time in the number "
+             "of elements; beyond `max_elems` of them, InvalidArgument.")
         .def_prop_ro("destinations_repeat", &AddressRelation::destinations_repeat,
                      "Whether elements have the same destination: only an `op` makes sense then.")
         .def(

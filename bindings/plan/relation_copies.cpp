@@ -97,8 +97,8 @@ BoundArrays bind_scatter(const AddressRelation& relation, nb::handle buffer, nb:
             nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
 }
 
-BoundArrays bind(const AddressRelation& relation, nb::handle source, nb::handle destination,
-                 nb::handle buffer, Op op) {
+BoundArrays bind(const AddressRelation& relation, nb::any source, nb::any destination,
+                 nb::any buffer, Op op) {
     if (!source.is_none() && !destination.is_none() && buffer.is_none())
         return bind_copy(relation, source, destination, op);
     if (source.is_none() && !destination.is_none() && !buffer.is_none())
@@ -113,11 +113,11 @@ BoundArrays bind(const AddressRelation& relation, nb::handle source, nb::handle 
                 "source and buffer to gather, buffer and destination to scatter");
 }
 
-void copy(const AddressRelation& relation, nb::handle source, nb::handle destination, Op op) {
+void copy(const AddressRelation& relation, nb::any source, nb::any destination, Op op) {
     bind_copy(relation, source, destination, op).run();
 }
 
-nb::object gather(const AddressRelation& relation, nb::handle source, nb::object buffer) {
+nb::any gather(const AddressRelation& relation, nb::any source, nb::any buffer) {
     if (buffer.is_none()) {
         const ArrayMemory from(source, "source");
         require_elems(from, relation.source_elem_bytes());
@@ -127,19 +127,20 @@ nb::object gather(const AddressRelation& relation, nb::handle source, nb::object
                              " elements of ", relation.source_elem_bytes(),
                              " bytes has more than 2^63 bytes");
         const nb::object dtype = from.object().attr("dtype");
-        buffer = nb::module_::import_("numpy").attr("empty")(bytes / from.elem_bytes(), dtype);
+        buffer = nb::borrow<nb::any>(
+            nb::module_::import_("numpy").attr("empty")(bytes / from.elem_bytes(), dtype));
     }
     bind_gather(relation, source, buffer).run();
     return buffer;
 }
 
-void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination, Op op) {
+void scatter(const AddressRelation& relation, nb::any buffer, nb::any destination, Op op) {
     bind_scatter(relation, buffer, destination, op).run();
 }
 
 /// The whole of one array to the whole of another, whatever their strides. Whether the two overlap
 /// has been asked before.
-void copy_strided(nb::handle source, nb::handle destination, Op op, bool around_caches) {
+void copy_strided(nb::any source, nb::any destination, Op op, bool around_caches) {
     const ArrayMemory from(source, "source"), to(destination, "destination");
     to.require_writable();
     if (from.shape() != to.shape())
@@ -291,26 +292,14 @@ size.
 void bind_relation_copies(nb::module_& m, nb::class_<AddressRelation>& c) {
     bind_bound_copy(m);
     c.def("bind", &bind, "source"_a = nb::none(), "destination"_a = nb::none(), nb::kw_only(),
-          "buffer"_a = nb::none(), "op"_a = nb::none(),
-          nb::sig("def bind(self, source: typing.Any = None, destination: typing.Any = None, *, "
-                  "buffer: typing.Any = None, op: typing.Any = None) -> BoundCopy"),
-          doc("AddressRelation.bind"));
-    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
-          nb::sig("def copy(self, source: typing.Any, destination: typing.Any, "
-                  "op: typing.Any = None) -> None"),
-          doc("AddressRelation.copy"))
-        .def("gather", &gather, "source"_a, "buffer"_a = nb::none(),
-             nb::sig(
-                 "def gather(self, source: typing.Any, buffer: typing.Any = None) -> typing.Any"),
-             doc("AddressRelation.gather"))
+          "buffer"_a = nb::none(), "op"_a = nb::none(), doc("AddressRelation.bind"))
+        .def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
+             doc("AddressRelation.copy"))
+        .def("gather", &gather, "source"_a, "buffer"_a = nb::none(), doc("AddressRelation.gather"))
         .def("scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
-             nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
-                     "op: typing.Any = None) -> None"),
              doc("AddressRelation.scatter"));
     m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
-          "around_caches"_a = false,
-          nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "
-                  "op: typing.Any = None, around_caches: bool = False) -> None"));
+          "around_caches"_a = false);
 }
 
 }  // namespace datamover::bindings

@@ -35,7 +35,7 @@ nb::bytes to_bytes(const AddressRelation& relation) {
     return as_bytes(relation.to_bytes());
 }
 
-AddressRelation from_bytes(nb::handle buffer, std::optional<std::int64_t> most_elems) {
+AddressRelation from_bytes(nb::any buffer, std::optional<std::int64_t> most_elems) {
     const ArrayMemory memory(buffer, "the serialized relation");
     return AddressRelation::from_bytes(
         bytes_of(memory, "a serialized relation"),
@@ -44,7 +44,7 @@ AddressRelation from_bytes(nb::handle buffer, std::optional<std::int64_t> most_e
 
 /// Rows of address and length in bytes, of the source side or the destination side. The base is an
 /// address, or an array that the addresses must lie in.
-NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::handle base,
+NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::any base,
                                const std::string& side) {
     const Side of = side_of(side);
     std::byte* start = nullptr;
@@ -65,14 +65,14 @@ NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::handle base,
 }
 
 /// Gathers what a put message carries; the array is checked first.
-nb::bytes put(const AddressRelation& relation, nb::handle source) {
+nb::bytes put(const AddressRelation& relation, nb::any source) {
     const ArrayMemory from(source, "source");
     require_elems(from, relation.source_elem_bytes());
     relation.require_inside(Side::source, bounds_of(from), from.name());
     return as_bytes(put_message(relation, from.data()));
 }
 
-void accept(nb::handle message, nb::handle destination, Op op) {
+void accept(nb::any message, nb::any destination, Op op) {
     const ArrayMemory from(message, "message"), to(destination, "destination");
     to.require_writable();
     ElementUpdate update;
@@ -82,7 +82,7 @@ void accept(nb::handle message, nb::handle destination, Op op) {
     accept_put(bytes_of(from, "a put message"), to.data(), bounds_of(to), update);
 }
 
-NumpyArray<std::uint8_t> answer(nb::handle request, nb::handle source,
+NumpyArray<std::uint8_t> answer(nb::any request, nb::any source,
                                 std::optional<std::int64_t> most_bytes) {
     const ArrayMemory from(request, "request"), memory(source, "source");
     if (most_bytes && *most_bytes < 0)
@@ -194,22 +194,14 @@ OutOfRange
     It reads outside the array or asks for too much.
 */
 void bind_put_and_get(nb::class_<AddressRelation>& c) {
-    c.def("put_message", &put, "source"_a,
-          nb::sig("def put_message(self, source: typing.Any) -> bytes"),
-          doc("AddressRelation.put_message"))
+    c.def("put_message", &put, "source"_a, doc("AddressRelation.put_message"))
         .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a = nb::none(),
-                    nb::sig("def accept_put(message: typing.Any, destination: typing.Any, "
-                            "op: typing.Any = None) -> None"),
                     doc("AddressRelation.accept_put"))
         .def(
             "get_request", [](const AddressRelation& r) { return as_bytes(get_request(r)); },
-            nb::sig("def get_request(self) -> bytes"), doc("AddressRelation.get_request"))
+            doc("AddressRelation.get_request"))
         .def_static("answer_get", &answer, "request"_a, "source"_a, nb::kw_only(),
-                    "max_bytes"_a = nb::none(),
-                    nb::sig("def answer_get(request: typing.Any, source: typing.Any, *, "
-                            "max_bytes: int | None = None) -> "
-                            "numpy.typing.NDArray[numpy.uint8]"),
-                    doc("AddressRelation.answer_get"));
+                    "max_bytes"_a = nb::none(), doc("AddressRelation.answer_get"));
 }
 
 }  // namespace
@@ -266,17 +258,11 @@ void bind_relation_messages(nb::class_<AddressRelation>& c) {
           "The relation as bytes, which `from_bytes` turns back into the same pairs in the same "
           "encoding, on machines with this machine's byte order.")
         .def_static("from_bytes", &from_bytes, "buffer"_a, nb::kw_only(),
-                    "max_elements"_a = nb::none(),
-                    nb::sig("def from_bytes(buffer: typing.Any, *, max_elements: int | None = "
-                            "None) -> AddressRelation"),
-                    doc("AddressRelation.from_bytes"))
-        .def("iovec", &iovec, "base"_a, "side"_a = "source",
-             nb::sig("def iovec(self, base: typing.Any, side: str = 'source') -> "
-                     "numpy.typing.NDArray[numpy.int64]"),
-             doc("AddressRelation.iovec"))
+                    "max_elements"_a = nb::none(), doc("AddressRelation.from_bytes"))
+        .def("iovec", &iovec, "base"_a, "side"_a = "source", doc("AddressRelation.iovec"))
         .def("__getstate__", &to_bytes)
         .def("__setstate__", [](AddressRelation& self, nb::bytes state) {
-            new (&self) AddressRelation(from_bytes(state, std::nullopt));
+            new (&self) AddressRelation(from_bytes(nb::borrow<nb::any>(state), std::nullopt));
         });
     bind_put_and_get(c);
 }
