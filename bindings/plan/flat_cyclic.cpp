@@ -32,14 +32,9 @@ FlatCyclic of_bytes(nb::handle shape, nb::handle block_bytes, nb::handle dtype, 
                                 processes_of(nprocs, comm), given_owners(owners));
 }
 
-std::vector<std::int64_t> indices_of(const FlatCyclic& l, std::int64_t rank) {
+NumpyArray<std::int64_t> indices_of(const FlatCyclic& l, std::int64_t rank) {
     const std::int64_t block = l.block_of(rank);
-    if (block < 0) return {};
-    const AxisSet set = l.flat_set(block);
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
-    for (std::size_t i = 0; i < indices.size(); ++i)
-        indices[i] = set.global(static_cast<std::int64_t>(i));
-    return indices;
+    return array_of(block < 0 ? std::vector<std::int64_t>{} : l.flat_set(block).indices());
 }
 
 nb::str flat_cyclic_repr(const FlatCyclic& l) {
@@ -171,12 +166,9 @@ void bind_flat_cyclic(nb::module_& m) {
                   "Elements of each range, at most those of the array.")
         .def("block_of", &FlatCyclic::block_of, "rank"_a,
              "The block of a rank, its place in `owners`, or -1. Raises OutOfRange.")
-        .def(
-            "indices_of",
-            [](const FlatCyclic& l, std::int64_t rank) { return array_of(indices_of(l, rank)); },
-            "rank"_a,
-            "The flat indices that a rank holds (int64), in the order of its local array. O(their "
-            "number). Raises OutOfRange.")
+        .def("indices_of", &indices_of, "rank"_a,
+             "The flat indices that a rank holds (int64), in the order of its local array. O(their "
+             "number). Raises OutOfRange.")
         .def(
             "place_of",
             [](const FlatCyclic& l, std::int64_t index) {

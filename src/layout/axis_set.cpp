@@ -135,6 +135,12 @@ AxisTable folded_table(std::vector<AxisRun> runs, std::int64_t periods, std::int
 
 }  // namespace
 
+std::vector<std::int64_t> AxisSet::indices() const {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = global(static_cast<std::int64_t>(i));
+    return all;
+}
+
 AxisSet AxisSet::mirrored() const {
     const std::int64_t blocks = geometry::divide_up(geometry::subtract(end, first), period);
     const std::int64_t last = geometry::add(first, geometry::multiply(blocks - 1, period));

@@ -324,13 +324,8 @@ std::vector<std::vector<std::int64_t>> BlockCyclic::global_indices(std::int64_t 
     std::vector<std::vector<std::int64_t>> lists(static_cast<std::size_t>(dims()));
     if (block < 0) return lists;
     const Point c = grid_coordinates(block);
-    for (int d = 0; d < dims(); ++d) {
-        const AxisSet held = axis_set(d, c[d]);
-        std::vector<std::int64_t>& indices = lists[static_cast<std::size_t>(d)];
-        indices.resize(static_cast<std::size_t>(held.size()));
-        for (std::size_t i = 0; i < indices.size(); ++i)
-            indices[i] = held.global(static_cast<std::int64_t>(i));
-    }
+    for (int d = 0; d < dims(); ++d)
+        lists[static_cast<std::size_t>(d)] = axis_set(d, c[d]).indices();
     return lists;
 }
 

@@ -2,8 +2,11 @@
 // Range checks for numbers of processes, blocks and ranks of layouts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,6 +33,22 @@ inline void check_nprocs(std::int64_t nprocs) {
 /// Throws out_of_range unless 0 <= number < end: "block 7 is not in 0..5".
 inline void check_number(const char* what, std::int64_t number, std::int64_t end) {
     if (number < 0 || number >= end) refuse_number(what, number, end);
+}
+
+/// `make()`, with a shortage of memory told as the library's own error.
+template <class Make>
+auto within_memory(std::size_t blocks, Make&& make) {
+    const auto refuse = [&] {
+        return make_error(ErrorCode::no_memory, "no memory for a floor plan of ", blocks,
+                          " blocks");
+    };
+    try {
+        return make();
+    } catch (const std::bad_alloc&) {
+        throw refuse();
+    } catch (const std::length_error&) {
+        throw refuse();
+    }
 }
 
 /// The number of elements of an array. Throws invalid_argument for a shape without dimensions or

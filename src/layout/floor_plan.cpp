@@ -4,7 +4,6 @@
 #include "datamover/floor_plan.hpp"
 
 #include <algorithm>
-#include <new>
 #include <numeric>
 
 #include "bounds.hpp"
@@ -19,10 +18,6 @@ namespace datamover {
 namespace {
 
 using Rows = std::span<const std::int64_t>;
-
-[[noreturn]] void throw_no_memory(std::size_t blocks) {
-    throw make_error(ErrorCode::no_memory, "no memory for a floor plan of ", blocks, " blocks");
-}
 
 void check_lengths(int dims, Rows lo, Rows hi, Rows owners) {
     if (dims < 1 || dims > max_dims) {
@@ -119,11 +114,8 @@ Rows FloorPlan::Table::blocks_of(std::int64_t rank) const {
 FloorPlan::FloorPlan(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs) {
     check_lengths(dims, lo, hi, owners);
     nprocs = checked_nprocs(owners, nprocs);
-    try {
-        table_ = std::make_shared<const Table>(dims, lo, hi, owners, nprocs);
-    } catch (const std::bad_alloc&) {
-        throw_no_memory(owners.size());
-    }
+    table_ = layout::within_memory(
+        owners.size(), [&] { return std::make_shared<const Table>(dims, lo, hi, owners, nprocs); });
 }
 
 FloorPlan::FloorPlan(const std::vector<Region>& regions, const Map& owners, std::int64_t nprocs) {
@@ -133,12 +125,10 @@ FloorPlan::FloorPlan(const std::vector<Region>& regions, const Map& owners, std:
     }
     const int dims = regions.front().dims();
     std::vector<std::int64_t> lo, hi;
-    try {
+    layout::within_memory(regions.size(), [&] {
         lo.reserve(regions.size() * dims);
         hi.reserve(regions.size() * dims);
-    } catch (const std::bad_alloc&) {
-        throw_no_memory(regions.size());
-    }
+    });
     for (std::size_t i = 0; i < regions.size(); ++i) {
         if (regions[i].dims() != dims) {
             throw make_error(ErrorCode::mismatch, "region ", i, ", ", regions[i], ", has ",

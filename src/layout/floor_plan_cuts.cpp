@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
-#include <stdexcept>
 
 #include "bounds.hpp"
 #include "datamover/floor_plan.hpp"
@@ -34,25 +32,12 @@ void check_positive(const Region& domain, const Point& counts, const char* what)
     }
 }
 
-// `make()`, with a shortage of memory told as the library's own error.
-template <class Make>
-FloorPlan within_memory(Make make) {
-    constexpr const char* message = "no memory for a floor plan of that many blocks";
-    try {
-        return make();
-    } catch (const std::bad_alloc&) {
-        throw Error(ErrorCode::no_memory, message);
-    } catch (const std::length_error&) {
-        throw Error(ErrorCode::no_memory, message);
-    }
-}
-
 // The blocks of a grid, row-major, block i owned by owner_of(i): along dimension d, block k lies
 // between cut(d, k) and cut(d, k + 1).
 template <class Cut, class OwnerOf>
 FloorPlan between_cuts(const Point& grid, std::int64_t nprocs, Cut cut, OwnerOf owner_of) {
     const auto blocks = static_cast<std::size_t>(grid.product());
-    return within_memory([&] {
+    return layout::within_memory(blocks, [&] {
         std::vector<std::int64_t> lo, hi, owners;
         lo.reserve(blocks * grid.dims());
         hi.reserve(blocks * grid.dims());
@@ -195,7 +180,7 @@ FloorPlan FloorPlan::bisected(const Region& domain, const std::vector<double>& w
                              "; weights are positive and finite");
         }
     }
-    return within_memory([&] {
+    return layout::within_memory(weights.size(), [&] {
         std::vector<Region> blocks(weights.size(), Region::empty_region(domain.dims()));
         bisect(domain, weights, 0, weights.size(), blocks);
         Map owners(weights.size());

@@ -82,14 +82,10 @@ FloorPlan blocks_like(const FloorPlan& like, const std::vector<Region>& boxes) {
 }
 
 HaloExchange widths_of(const LevelOptions& options, int dims) {
-    HaloExchange widths;
     const Point none = Point::filled(dims, 0);
-    widths.lower = options.lower.dims() == 0 ? none : options.lower;
-    widths.upper = options.upper.dims() == 0 ? none : options.upper;
-    widths.domain = options.periodic;
-    widths.periodic = options.wraps;
-    if (options.wraps.empty()) widths.periodic = plan::wraps_of(options.periodic, dims);
-    return widths;
+    return {options.lower.dims() == 0 ? none : options.lower,
+            options.upper.dims() == 0 ? none : options.upper, options.periodic,
+            options.wraps.empty() ? plan::wraps_of(options.periodic, dims) : options.wraps};
 }
 
 /// Everything that `level`, or a periodic image of it, has for the boxes of `needed`.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 #include "datamover/side.hpp"
@@ -205,19 +204,18 @@ private:
     /// Positions of axes along one dimension add up.
     static void check_piece_inside(const ProductPiece& piece, const RelationSide& relation_side,
                                    const BlockMemory& memory, Side side) {
-        std::array<std::optional<Extent>, max_dims> range;
+        std::array<Extent, max_dims> range;
+        range.fill({0, 0});
         for (const PieceAxis& axis : piece.axes) {
-            const int d = axis.dim(side);
             const Extent along = positions_of(axis, side);
-            Extent& sum = range[static_cast<std::size_t>(d)].emplace(
-                range[static_cast<std::size_t>(d)].value_or(Extent{0, 0}));
+            Extent& sum = range[static_cast<std::size_t>(axis.dim(side))];
             sum.low += along.low;
             sum.high += along.high;
         }
         for (int d = 0; d < memory.valid.dims(); ++d) {
-            const auto& sum = range[static_cast<std::size_t>(d)];
-            if (sum && (sum->low < memory.valid.lo()[d] || sum->high >= memory.valid.hi()[d]))
-                outside(relation_side, memory, d, *sum);
+            const Extent& sum = range[static_cast<std::size_t>(d)];
+            if (sum.low < memory.valid.lo()[d] || sum.high >= memory.valid.hi()[d])
+                outside(relation_side, memory, d, sum);
         }
     }
 

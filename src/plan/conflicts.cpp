@@ -38,6 +38,12 @@ std::string written_by(const Touch& w) {
                   " of process ", w.peer, ")");
 }
 
+[[noreturn]] void refuse_second_write(std::int64_t rank, const Touch& first, const Touch& second) {
+    throw make_error(ErrorCode::invalid_argument, "on process ", rank,
+                     " an element is written twice: by ", written_by(first), " and by ",
+                     written_by(second));
+}
+
 }  // namespace
 
 Region section(const Layout& layout, const Piece& piece, Side side) {
@@ -66,12 +72,6 @@ Region section(const Layout& layout, const Piece& piece, Side side) {
         for (int d = 0; d < lo.dims(); ++d)
             set_positions(d, reshape->box(side).lo()[d], reshape->box(side).hi()[d] - 1);
     return {lo, hi};
-}
-
-void refuse_second_write(std::int64_t rank, const Touch& first, const Touch& second) {
-    throw make_error(ErrorCode::invalid_argument, "on process ", rank,
-                     " an element is written twice: by ", written_by(first), " and by ",
-                     written_by(second));
 }
 
 void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer) {
@@ -141,61 +141,38 @@ void for_each_range(const Touch& touch, std::int64_t rank, const VisitAddresses&
     });
 }
 
-/// Finds the first conflict of a move.
-class ConflictSearch {
-public:
-    ConflictSearch(std::span<const BoundParts> move, std::int64_t rank)
-        : move_(move), rank_(rank) {}
+}  // namespace
 
-    void note_writes(bool combines) {
-        for_each_write([&](const Touch& write) {
-            for_each_range(write, rank_, [&](auto from, auto to) {
-                const auto again = combines ? std::nullopt : written_.first_touched(from, to);
-                if (again) refuse_second_write(rank_, writer_of(*again, write), write);
-                written_.touch(from, to);
-            });
-        });
-    }
-
-    void check_reads() const {
-        for (const BoundParts& parts : move_)
-            for_each_touch(parts, Side::source, [&](const Touch& read) {
-                for_each_range(read, rank_, [&](auto from, auto to) {
-                    const auto at = written_.first_touched(from, to);
-                    if (at) refuse_read(rank_, read, writer_of(*at, read));
-                });
-            });
-    }
-
-private:
-    template <class Visit>
-    void for_each_write(Visit&& visit) const {
-        for (const BoundParts& parts : move_) for_each_touch(parts, Side::destination, visit);
-    }
-
-    /// The first piece that writes an address; `otherwise` where it is none.
-    Touch writer_of(std::uintptr_t address, const Touch& otherwise) const {
+void check_conflicts(std::span<const BoundParts> move, std::int64_t rank, bool combines) {
+    const auto for_each_write = [&](auto&& visit) {
+        for (const BoundParts& parts : move) for_each_touch(parts, Side::destination, visit);
+    };
+    // The first piece that writes an address; `otherwise` where it is none.
+    const auto writer_of = [&](std::uintptr_t address, const Touch& otherwise) {
         std::optional<Touch> writer;
         for_each_write([&](const Touch& write) {
             if (writer) return;
-            for_each_range(write, rank_, [&](auto from, auto to) {
+            for_each_range(write, rank, [&](auto from, auto to) {
                 if (from <= address && address < to) writer = write;
             });
         });
         return writer.value_or(otherwise);
-    }
-
-    std::span<const BoundParts> move_;
-    std::int64_t rank_;
-    TouchedBytes written_;
-};
-
-}  // namespace
-
-void check_conflicts(std::span<const BoundParts> move, std::int64_t rank, bool combines) {
-    ConflictSearch search(move, rank);
-    search.note_writes(combines);
-    search.check_reads();
+    };
+    TouchedBytes written;
+    for_each_write([&](const Touch& write) {
+        for_each_range(write, rank, [&](auto from, auto to) {
+            const auto again = combines ? std::nullopt : written.first_touched(from, to);
+            if (again) refuse_second_write(rank, writer_of(*again, write), write);
+            written.touch(from, to);
+        });
+    });
+    for (const BoundParts& parts : move)
+        for_each_touch(parts, Side::source, [&](const Touch& read) {
+            for_each_range(read, rank, [&](auto from, auto to) {
+                const auto at = written.first_touched(from, to);
+                if (at) refuse_read(rank, read, writer_of(*at, read));
+            });
+        });
 }
 
 }  // namespace datamover::plan

@@ -60,8 +60,7 @@ struct Touch {
     Piece piece;
 };
 
-/// Throw invalid_argument, naming process, blocks and regions.
-[[noreturn]] void refuse_second_write(std::int64_t rank, const Touch& first, const Touch& second);
+/// Throws invalid_argument, naming process, blocks and regions.
 [[noreturn]] void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer);
 
 /// Calls visit(const Touch&) for every pair of blocks that a process reads or writes: boxes come

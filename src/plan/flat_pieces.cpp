@@ -117,7 +117,7 @@ struct FlatSide {
             const std::int64_t lo = f.lo(side)[k] + w.lo[k];
             axes[d] = {in_flat[d], lo, lo + w.extent[k], f.dim(other(side), k)};
         }
-        return {flat, flat_block, std::move(axes)};
+        return {flat.flat_set(flat_block), flat.shape(), std::move(axes)};
     }
 
     const SectionFrame& f;
@@ -176,7 +176,7 @@ public:
     /// All runs between two blocks.
     RangesPiece counted(const BlockPair& blocks, FlatRuns&& runs) {
         RangesPiece piece{blocks, std::make_shared<const FlatRuns>(std::move(runs)), side.side};
-        piece.end = piece.runs->positions();
+        piece.end = piece.runs->ranges.size();
         const auto count = [&](const FlatRun& run) {
             piece.elems += run.length;
             piece.count += run.unbroken();
@@ -358,7 +358,8 @@ private:
             to.first += f_.destination_lo[k] * step;
             step *= shape[k];
         }
-        return {from_.side.flat, blocks.source_block, std::move(axes), std::move(to)};
+        const FlatCyclic& flat = from_.side.flat;
+        return {flat.flat_set(blocks.source_block), flat.shape(), std::move(axes), std::move(to)};
     }
 
     void visit_one_line(const BlockPair& blocks) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "geometry/checked.hpp"
 #include "redistribution.hpp"
@@ -23,14 +22,16 @@ std::int64_t HeldAxis::end_of_run(std::int64_t index) const {
     return end - index > set.length - into ? index + (set.length - into) : end;
 }
 
+namespace {
+
 /// Goes through ranges and rows at once, from one element that both sides hold to the next.
 class FlatRunWalk {
 public:
     FlatRunWalk(const FlatRuns& runs, std::int64_t first, std::int64_t end, FlatWork* work)
-        : ranges_(runs.ranges_),
-          shape_(runs.shape_),
-          axes_(runs.axes_),
-          other_ranges_(runs.other_ ? &*runs.other_ : nullptr),
+        : ranges_(runs.ranges),
+          shape_(runs.shape),
+          axes_(runs.axes),
+          other_ranges_(runs.other ? &*runs.other : nullptr),
           work_(work),
           last_(shape_.dims() - 1),
           row_elems_(shape_[last_]),
@@ -169,12 +170,7 @@ private:
     std::array<std::int64_t, max_dims> row_{}, other_{};
 };
 
-FlatRuns::FlatRuns(const FlatCyclic& flat, std::int64_t block, std::vector<HeldAxis> axes,
-                   std::optional<OtherRanges> other)
-    : ranges_(flat.flat_set(block)),
-      shape_(flat.shape()),
-      axes_(std::move(axes)),
-      other_(std::move(other)) {}
+}  // namespace
 
 void FlatRuns::for_each(std::int64_t first, std::int64_t end, const Visit& visit,
                         FlatWork* work) const {

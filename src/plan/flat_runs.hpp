@@ -124,14 +124,14 @@ struct FlatRun {
 };
 
 /// A value, O(dimensions) in memory.
-class FlatRuns {
-public:
+struct FlatRuns {
     using Visit = std::function<void(const FlatRun&)>;
 
-    /// `axes`: per dimension of the flat layout's array. With `other` that block is one of ranges,
-    /// and the axes only say which section takes part.
-    FlatRuns(const FlatCyclic& flat, std::int64_t block, std::vector<HeldAxis> axes,
-             std::optional<OtherRanges> other = {});
+    AxisSet ranges;              ///< of the block of ranges
+    Point shape;                 ///< of the array that they are of
+    std::vector<HeldAxis> axes;  ///< per dimension of that array
+    /// Where that block is one of ranges; then the axes only say which section takes part.
+    std::optional<OtherRanges> other{};
 
     /// Calls visit for the runs at the positions from `first` to `end` - 1, ascending; a run that
     /// reaches further is cut. O(runs and the rows between them), with `other` at worst O(elements
@@ -139,17 +139,7 @@ public:
     void for_each(std::int64_t first, std::int64_t end, const Visit& visit,
                   FlatWork* work = nullptr) const;
     /// The dimension of the other block along which runs lie.
-    int other_dim() const { return other_ ? 0 : axes_.back().other_dim; }
-    /// The number of positions of the block of ranges.
-    std::int64_t positions() const { return ranges_.size(); }
-
-private:
-    friend class FlatRunWalk;
-
-    AxisSet ranges_;
-    Point shape_;
-    std::vector<HeldAxis> axes_;
-    std::optional<OtherRanges> other_;
+    int other_dim() const { return other ? 0 : axes.back().other_dim; }
 };
 
 }  // namespace datamover::plan

@@ -400,17 +400,10 @@ void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange
 MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic, const std::vector<bool>& wraps, bool corners,
                 std::int64_t colors, std::int64_t color) {
-    HaloExchange exchange;
-    exchange.lower = lower;
-    exchange.upper = upper;
-    exchange.domain = periodic;
-    exchange.corners = corners;
-    exchange.colors = colors;
-    exchange.color = color;
-    exchange.periodic = wraps;
-    if (wraps.empty()) exchange.periodic = plan::wraps_of(periodic, layout.dims());
     MotionPlan result{layout, layout};
-    result.add(std::move(exchange));
+    result.add(HaloExchange{lower, upper, periodic,
+                            wraps.empty() ? plan::wraps_of(periodic, layout.dims()) : wraps,
+                            corners, false, colors, color});
     return result;
 }
 

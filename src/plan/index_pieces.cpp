@@ -120,10 +120,10 @@ public:
     BlockElements(const Layout& layout, std::int64_t block)
         : layout_(layout),
           list_(layout.index_list()),
-          flat_(layout.flat_cyclic()),
           block_(block),
-          extents_(layout.block_extents(block)) {
-        if (flat_) flat_set_ = flat_->flat_set(block);
+          extents_(layout.block_extents(block)),
+          shape_(layout.domain().hi()) {
+        if (const FlatCyclic* flat = layout.flat_cyclic()) flat_set_ = flat->flat_set(block);
         if (layout.has_products()) sets_ = layout.axis_sets(block);
     }
 
@@ -135,19 +135,23 @@ public:
 
     /// A region that holds all of its global indices.
     Region bounds() const {
-        if (size() == 0) return Region::empty_region(dims());
-        if (flat_) return rows_between(flat_set_.lower(), flat_set_.upper() - 1, flat_->shape());
-        if (!list_) {
-            Point lo = extents_, hi = extents_;
-            for (int d = 0; d < lo.dims(); ++d) {
-                lo[d] = sets_[static_cast<std::size_t>(d)].lower();
-                hi[d] = sets_[static_cast<std::size_t>(d)].upper();
-            }
-            return {lo, hi};
+        if (size() == 0) return Region::empty_region(shape_.dims());
+        Point lo = Point::filled(shape_.dims(), 0), hi = shape_;
+        for (std::size_t d = 0; d < sets_.size(); ++d) {
+            lo[static_cast<int>(d)] = sets_[d].lower();
+            hi[static_cast<int>(d)] = sets_[d].upper();
         }
-        const auto indices = list_->indices_of(block_);
-        const auto [least, most] = std::minmax_element(indices.begin(), indices.end());
-        return rows_between(*least, *most, list_->shape());
+        if (!sets_.empty()) return {lo, hi};
+        // The whole rows, along the first dimension, in which its flat indices lie.
+        std::int64_t least = flat_set_.lower(), most = flat_set_.upper() - 1;
+        if (list_) {
+            const auto bounds = std::ranges::minmax(list_->indices_of(block_));
+            least = bounds.min;
+            most = bounds.max;
+        }
+        lo[0] = unflatten(least, shape_)[0];
+        hi[0] = unflatten(most, shape_)[0] + 1;
+        return {lo, hi};
     }
 
     /// Calls visit(global index, flat local place) for every element.
@@ -156,41 +160,25 @@ public:
         std::int64_t flat = 0;
         if (list_) {
             for (const std::int64_t i : list_->indices_of(block_))
-                visit(unflatten(i, list_->shape()), flat++);
-            return;
+                visit(unflatten(i, shape_), flat++);
+        } else if (sets_.empty()) {
+            for (; flat < size(); ++flat) visit(unflatten(flat_set_.global(flat), shape_), flat);
+        } else {
+            Region::from_shape(extents_).for_each([&](const Point& local) {
+                Point global = local;
+                for (int d = 0; d < local.dims(); ++d)
+                    global[d] = sets_[static_cast<std::size_t>(d)].global(local[d]);
+                visit(global, flat++);
+            });
         }
-        if (flat_) {
-            for (; flat < flat_set_.size(); ++flat)
-                visit(unflatten(flat_set_.global(flat), flat_->shape()), flat);
-            return;
-        }
-        Region::from_shape(extents_).for_each([&](const Point& local) {
-            Point global = local;
-            for (int d = 0; d < local.dims(); ++d)
-                global[d] = sets_[static_cast<std::size_t>(d)].global(local[d]);
-            visit(global, flat++);
-        });
     }
 
 private:
-    int dims() const { return list_ ? list_->dims() : flat_ ? flat_->dims() : extents_.dims(); }
-
-    /// The whole rows, along the first dimension, in which the flat indices from `least` to `most`
-    /// lie.
-    static Region rows_between(std::int64_t least, std::int64_t most, const Point& shape) {
-        const Region all = Region::from_shape(shape);
-        Point lo = all.lo(), hi = all.hi();
-        lo[0] = unflatten(least, shape)[0];
-        hi[0] = unflatten(most, shape)[0] + 1;
-        return {lo, hi};
-    }
-
     const Layout& layout_;
     const IndexList* list_;
-    const FlatCyclic* flat_;
     std::int64_t block_;
-    Point extents_;
-    std::vector<AxisSet> sets_;
+    Point extents_, shape_;      // of the local array, and of that which flat indices are of
+    std::vector<AxisSet> sets_;  // none for a list, or ranges
     AxisSet flat_set_;
 };
 

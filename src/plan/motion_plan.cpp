@@ -61,13 +61,6 @@ std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Si
 namespace datamover {
 namespace {
 
-template <class... F>
-struct Overload : F... {
-    using F::operator()...;
-};
-template <class... F>
-Overload(F...) -> Overload<F...>;  // Clang before 17 does not deduce it
-
 void check_same_dims(const Layout& source, const Layout& destination) {
     if (source.dims() != destination.dims())
         throw make_error(ErrorCode::mismatch, "the source layout has ", source.dims(),
@@ -83,8 +76,7 @@ void check_region(const Region& region, const Layout& layout, const Layout& othe
     region.size();  // flat coordinates in it have to fit 63 bits
 }
 
-void check_redistribution(const Layout& source, const Layout& destination,
-                          const Redistribution& r) {
+void check(const Layout& source, const Layout& destination, const Redistribution& r) {
     check_same_dims(source, destination);
     check_region(r.source_region, source, destination, "source");
     check_region(r.destination_region, destination, source, "destination");
@@ -97,27 +89,26 @@ void check_redistribution(const Layout& source, const Layout& destination,
                          " differs from destination shape ", r.destination_region.shape());
 }
 
-PlanTerm reversed_term(const PlanTerm& term) {
-    return std::visit(Overload{[](SectionCopy s) -> PlanTerm {
-                                   std::swap(s.source_block, s.destination_block);
-                                   std::swap(s.source_region, s.destination_region);
-                                   std::swap(s.source_step, s.destination_step);
-                                   s.axes = plan::inverse_axes(s.axes);
-                                   s.flip = plan::permuted(s.flip, s.axes);
-                                   return s;
-                               },
-                               [](Redistribution r) -> PlanTerm {
-                                   std::swap(r.source_region, r.destination_region);
-                                   r.axes = plan::inverse_axes(r.axes);
-                                   r.flip = plan::permuted(r.flip, r.axes);
-                                   r.reversed = !r.reversed;
-                                   return r;
-                               },
-                               [](HaloExchange h) -> PlanTerm {
-                                   h.reversed = !h.reversed;
-                                   return h;
-                               }},
-                      term);
+void reverse(SectionCopy& s) {
+    std::swap(s.source_block, s.destination_block);
+    std::swap(s.source_region, s.destination_region);
+    std::swap(s.source_step, s.destination_step);
+    s.axes = plan::inverse_axes(s.axes);
+    s.flip = plan::permuted(s.flip, s.axes);
+}
+void reverse(Redistribution& r) {
+    std::swap(r.source_region, r.destination_region);
+    r.axes = plan::inverse_axes(r.axes);
+    r.flip = plan::permuted(r.flip, r.axes);
+    r.reversed = !r.reversed;
+}
+void reverse(HaloExchange& h) {
+    h.reversed = !h.reversed;
+}
+
+PlanTerm reversed_term(PlanTerm term) {
+    std::visit([](auto& of_kind) { reverse(of_kind); }, term);
+    return term;
 }
 
 PlanTerm adjoint_term(const PlanTerm& term) {
@@ -177,17 +168,18 @@ void MotionPlan::add_section(std::int64_t source_block, const Region& source_reg
 
 namespace {
 
+void check(const Layout& source, const Layout& destination, const SectionCopy& s) {
+    plan::check_section(source, destination, s);
+}
+void check(const Layout& source, const Layout& destination, const HaloExchange& h) {
+    if (!(source == destination))
+        throw Error(ErrorCode::mismatch,
+                    "a halo exchange needs one layout as source and destination");
+    plan::check_halo_exchange(plan::boxes_for_halo(source).bounding_box(), h);
+}
+
 void check_term(const Layout& source, const Layout& destination, const PlanTerm& term) {
-    std::visit(
-        Overload{[&](const SectionCopy& s) { plan::check_section(source, destination, s); },
-                 [&](const Redistribution& r) { check_redistribution(source, destination, r); },
-                 [&](const HaloExchange& h) {
-                     if (!(source == destination))
-                         throw Error(ErrorCode::mismatch,
-                                     "a halo exchange needs one layout as source and destination");
-                     plan::check_halo_exchange(plan::boxes_for_halo(source).bounding_box(), h);
-                 }},
-        term);
+    std::visit([&](const auto& of_kind) { check(source, destination, of_kind); }, term);
 }
 
 }  // namespace

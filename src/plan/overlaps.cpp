@@ -38,8 +38,9 @@ struct StepSum {
     std::array<Step, most_steps> steps{};
     std::size_t size = 0;
     std::int64_t elem_bytes = 0;
-    Wide end = 0;            ///< one past the last byte
-    std::size_t number = 0;  ///< of its touch, in the order of for_each_touch
+    Side side = Side::source;  ///< which reads; the other one writes
+    Wide end = 0;              ///< one past the last byte
+    std::size_t number = 0;    ///< of its touch, in the order of for_each_touch
     /// Number among those that this process sends to itself, which are the same on both sides;
     /// negative for others.
     std::ptrdiff_t stays = -1;
@@ -70,20 +71,21 @@ struct StepSum {
 /// The sums of all that one side of a move touches.
 class SumMaker {
 public:
-    SumMaker(const BoundParts& parts, Side side, std::int64_t rank)
+    SumMaker(const BoundParts& parts, Side side, std::int64_t rank, std::vector<StepSum>& sums)
         : rank_(rank),
           array_(side == Side::source ? parts.source : parts.destination),
           side_(side),
-          peers_(side == Side::source ? *parts.outgoing : *parts.incoming) {}
+          peers_(side == Side::source ? *parts.outgoing : *parts.incoming),
+          sums_(sums) {}
 
-    std::vector<StepSum> operator()() {
+    /// Appends them.
+    void operator()() {
         for (const PeerPart& peer : peers_) {
             stays_ = peer.rank == rank_;
             first_ = number_;
             for (const Piece& piece : peer.part.pieces)
                 std::visit([&](const auto& content) { add(content); }, piece.content);
         }
-        return std::move(sums_);
     }
 
 private:
@@ -94,6 +96,7 @@ private:
         now_ = {};
         now_.origin = static_cast<Wide>(array_.base) + memory_->offset_bytes;
         now_.elem_bytes = array_.elem_bytes;
+        now_.side = side_;
         now_.number = number_;
         now_.stays = stays_ ? static_cast<std::ptrdiff_t>(number_ - first_) : -1;
         return true;
@@ -178,7 +181,7 @@ private:
     const BlockMemory* memory_ = nullptr;
     StepSum now_;
     std::size_t number_ = 0, first_ = 0;  ///< of all, and of this peer
-    std::vector<StepSum> sums_;
+    std::vector<StepSum>& sums_;
 };
 
 /// Asks whether two sums have a byte in common.
@@ -271,52 +274,29 @@ struct Conflict {
 };
 
 /// Compares only sums between whose first and last bytes there are common ones, in order of
-/// addresses.
-class Sweep {
-public:
-    /// `of_one_move`: between one source and its destination, where what
-    /// goes to itself is numbered alike on both sides.
-    Sweep(std::vector<StepSum> reads, std::vector<StepSum> writes, bool of_one_move)
-        : sums_{std::move(reads), std::move(writes)}, of_one_move_(of_one_move) {
-        for (auto& sums : sums_) std::ranges::sort(sums, {}, &StepSum::origin);
-        left_ = least_comparisons + comparisons_per_piece * (sums_[0].size() + sums_[1].size());
-    }
-
-    std::optional<Conflict> operator()() {
-        std::array<std::size_t, 2> at{0, 0};
-        while (at[0] < sums_[0].size() || at[1] < sums_[1].size()) {
-            const bool first =
-                at[1] == sums_[1].size() ||
-                (at[0] < sums_[0].size() && sums_[0][at[0]].origin <= sums_[1][at[1]].origin);
-            const std::size_t mine = first ? 0 : 1;
-            const auto found = compare(mine, sums_[mine][at[mine]]);
-            if (found || left_ == 0) return found;
-            open_[mine].push_back(&sums_[mine][at[mine]++]);
-        }
-        return std::nullopt;
-    }
-
-private:
-    /// With all of the other kind that have begun and not ended.
-    std::optional<Conflict> compare(std::size_t mine, const StepSum& sum) {
-        auto& others = open_[1 - mine];
+/// addresses. `of_one_move`: between one source and its destination, where what goes to itself is
+/// numbered alike on both sides.
+std::optional<Conflict> first_conflict(std::vector<StepSum> sums, bool of_one_move) {
+    std::ranges::sort(sums, [](const StepSum& a, const StepSum& b) {
+        return a.origin != b.origin ? a.origin < b.origin : a.side < b.side;
+    });
+    std::size_t left = least_comparisons + comparisons_per_piece * sums.size();
+    PerSide<std::vector<const StepSum*>> open;  // that have begun and not ended
+    CommonByte has_common_byte;
+    for (const StepSum& sum : sums) {
+        const bool reads = sum.side == Side::source;
+        auto& others = open[other(sum.side)];
         std::erase_if(others, [&](const StepSum* other) { return other->end <= sum.origin; });
         for (const StepSum* other : others) {
-            if (left_ == 0) return std::nullopt;
-            --left_;
-            const StepSum &read = mine == 0 ? sum : *other, &write = mine == 0 ? *other : sum;
-            if (of_one_move_ && StepSum::is_identity(read, write)) continue;
-            if (has_common_byte_(read, write)) return Conflict{read.number, write.number};
+            if (left-- == 0) return std::nullopt;
+            const StepSum &read = reads ? sum : *other, &write = reads ? *other : sum;
+            if (of_one_move && StepSum::is_identity(read, write)) continue;
+            if (has_common_byte(read, write)) return Conflict{read.number, write.number};
         }
-        return std::nullopt;
+        open[sum.side].push_back(&sum);
     }
-
-    std::array<std::vector<StepSum>, 2> sums_;  ///< reads, writes
-    std::array<std::vector<const StepSum*>, 2> open_;
-    bool of_one_move_;
-    std::size_t left_ = 0;  ///< comparisons
-    CommonByte has_common_byte_;
-};
+    return std::nullopt;
+}
 
 bool share_memory(const BoundMemory& a, const BoundMemory& b) {
     const auto first = [](const BoundMemory& m) {
@@ -344,9 +324,10 @@ void check_overlaps(std::span<const BoundParts> move, std::int64_t rank) {
         for (const BoundParts& writing : move) {
             if (!share_memory(reading.source, writing.destination)) continue;
             if (&reading == &writing && reading.halo_in_place) continue;
-            Sweep sweep(SumMaker(reading, Side::source, rank)(),
-                        SumMaker(writing, Side::destination, rank)(), &reading == &writing);
-            if (const auto found = sweep())
+            std::vector<StepSum> sums;
+            SumMaker(reading, Side::source, rank, sums)();
+            SumMaker(writing, Side::destination, rank, sums)();
+            if (const auto found = first_conflict(std::move(sums), &reading == &writing))
                 refuse_read(rank, touch_of(reading, Side::source, found->read),
                             touch_of(writing, Side::destination, found->write));
         }

@@ -261,9 +261,7 @@ private:
     }
 
     /// A shape that is one chunk.
-    void add(PairPart part) {
-        result_.chunks.push_back({add_shape(std::move(part)), Point{}, Point{}});
-    }
+    void add(PairPart part) { result_.chunks.push_back({add_shape(std::move(part))}); }
     static PairPart only(Piece piece) {
         PairPart part;
         part.pieces.push_back(std::move(piece));
@@ -303,8 +301,6 @@ private:
                      const std::vector<std::size_t>& number, std::size_t first_shape) {
         ProductPiece chosen = product;
         PartChunk chunk;
-        for (const Side side : both_sides)
-            chunk.shift[side] = Point::filled(dims_of(product, side), 0);
         for (std::size_t k = 0; k < slices.size(); ++k) {
             const AxisSlice& slice = slices[k][number[k]];
             PieceAxis& axis = chosen.axes[k];
@@ -314,12 +310,6 @@ private:
         }
         chunk.shape = shape_of(std::move(chosen), first_shape);
         result_.chunks.push_back(chunk);
-    }
-
-    static int dims_of(const ProductPiece& product, Side side) {
-        int dims = 0;
-        for (const PieceAxis& axis : product.axes) dims = std::max(dims, axis.dim(side) + 1);
-        return dims;
     }
 
     /// Shapes of a piece differ only in their tables. The last few are the likely ones.
@@ -410,12 +400,12 @@ ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, Messa
 
 std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side side,
                          const MemoryLayout& memory) {
-    const Point& shift = chunk.shift[side];
+    const Piece& first = part.shapes[chunk.shape].pieces.front();
+    const auto* product = std::get_if<ProductPiece>(&first.content);
+    const BlockMemory* b = product ? memory.find(product->block(side)) : nullptr;
     std::int64_t bytes = 0;
-    if (shift.dims() == 0) return bytes;
-    const auto& product = std::get<ProductPiece>(part.shapes[chunk.shape].pieces.front().content);
-    const BlockMemory* b = memory.find(product.block(side));
-    for (int d = 0; d < shift.dims(); ++d) bytes += shift[d] * b->strides_bytes[d];
+    for (int d = 0; b && d < b->strides_bytes.dims(); ++d)
+        bytes += chunk.shift[side][d] * b->strides_bytes[d];
     return bytes;
 }
 

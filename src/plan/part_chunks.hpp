@@ -17,11 +17,11 @@ namespace datamover::plan {
 /// sides also where the axes are permuted.
 enum class ChunkForm { ranges, tiles };
 
-/// One chunk: a shape, moved by so many positions along the dimensions of its one piece (by
-/// nothing where the shape has several pieces: the points then have no dimensions).
+/// One chunk: a shape, moved by so many positions along the dimensions of its one product, if it is
+/// one.
 struct PartChunk {
     std::size_t shape = 0;
-    PerSide<Point> shift;
+    PerSide<Point> shift{Point::filled(max_dims, 0), Point::filled(max_dims, 0)};
 };
 
 /// A part as a sequence of chunks, in an order that both sides derive. Few shapes stand for many

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "datamover/advanced/axis_table.hpp"
 #include "datamover/export.h"
@@ -54,6 +55,8 @@ struct AxisSet {
         const std::int64_t n = size();
         return n == 0 ? first : global(n - 1) + 1;
     }
+    /// Return all indices, ascending. O(their number).
+    std::vector<std::int64_t> indices() const;
     /// Return the indices -1 - i of all indices i of the set: the set seen from the other end. If
     /// `end` cuts off the last block, the result begins with the whole of that block. The local
     /// positions of an index in both sets have the same sum, the last position of the result. O(1).

@@ -16,7 +16,7 @@
 
 // Declared outside of the public part, so that shared libraries do not export it.
 namespace datamover::plan {
-class FlatRuns;
+struct FlatRuns;
 }  // namespace datamover::plan
 
 namespace datamover DATAMOVER_PUBLIC {
