@@ -18,14 +18,6 @@ void check_same_dims(const Region& a, int dims) {
     }
 }
 
-void check_extent(const Point& lo, const Point& hi, int d) {
-    std::int64_t extent = 0;
-    if (__builtin_sub_overflow(hi[d], lo[d], &extent)) {
-        throw make_error(ErrorCode::out_of_range, "a region from ", lo, " to ", hi,
-                         ": the extent of dimension ", d, " does not fit 63 bits");
-    }
-}
-
 void check_ratio(const Region& region, const Point& ratio) {
     check_same_dims(region, ratio.dims());
     for (int d = 0; d < ratio.dims(); ++d) {
@@ -49,7 +41,12 @@ Region::Region(const Point& lo, const Point& hi) : lo_(lo), hi_(hi) {
         lo_ = hi_ = Point::filled(lo.dims(), 0);
         return;
     }
-    for (int d = 0; d < lo.dims(); ++d) check_extent(lo, hi, d);
+    for (int d = 0; d < lo.dims(); ++d) {
+        std::int64_t extent = 0;
+        if (__builtin_sub_overflow(hi[d], lo[d], &extent))
+            throw make_error(ErrorCode::out_of_range, "a region from ", lo, " to ", hi,
+                             ": the extent of dimension ", d, " does not fit 63 bits");
+    }
 }
 
 Region Region::from_shape(const Point& shape) {

@@ -94,18 +94,12 @@ std::vector<AxisRun> meet(const Periodic& source, const Periodic& destination, c
 }
 
 /// The first t of the window at which the two sets meet, or w.hi.
-std::int64_t first_meeting(const Periodic& a, const Periodic& b, const Window& w) {
-    const Periodic& outer = a.set.length >= b.set.length ? a : b;
-    const Periodic& inner = a.set.length >= b.set.length ? b : a;
-    const std::int64_t last = outer.block_at_or_before(w.hi - 1);
-    for (std::int64_t k = outer.block_at_or_before(w.lo); k <= last; ++k) {
-        const std::int64_t lo = std::max(w.lo, outer.begin(k));
-        const std::int64_t hi = std::min(w.hi, outer.end(k));
-        if (lo >= hi) continue;
-        std::int64_t j = inner.block_at_or_before(lo);
-        if (lo - inner.begin(j) >= inner.set.length) ++j;
-        const std::int64_t t = std::max(lo, inner.begin(j));
-        if (t < hi) return t;
+std::int64_t first_meeting(const AxisSet& a, const AxisSet& b, const Window& w) {
+    for (std::int64_t t = w.lo; t < w.hi;) {
+        const std::int64_t held = a.next(t);
+        if (held == AxisSet::none) break;
+        t = b.next(held);
+        if (t == held && t < w.hi) return t;
     }
     return w.hi;
 }
@@ -188,7 +182,7 @@ AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet
     const Window searched{w.lo, period < w.hi - w.lo ? w.lo + period : w.hi};
     const std::int64_t longer = a.set.length >= b.set.length ? a.set.period : b.set.period;
     check_blocks_to_walk((searched.hi - searched.lo) / longer);
-    w.lo = first_meeting(a, b, searched);
+    w.lo = first_meeting(a.set, b.set, searched);
     if (w.lo == searched.hi) return {};
     if (period >= w.hi - w.lo) {
         auto runs = meet(a, b, w);

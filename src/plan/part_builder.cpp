@@ -28,22 +28,17 @@ std::uint64_t hash_of(const BoxShape& shape) {
 
 }  // namespace
 
-std::int64_t BoxListBuilder::shape_of(const BoxShape& shape) {
-    const std::uint64_t hash = hash_of(shape);
-    const std::int64_t known = known_.find(hash, [&](std::int64_t number) {
-        return list_.shapes[static_cast<std::size_t>(number)] == shape;
-    });
-    if (known >= 0) return known;
-    const auto number = static_cast<std::int64_t>(list_.shapes.size());
-    list_.shapes.push_back(shape);
-    shape_elems_.push_back(shape.size());
-    known_.insert(hash, number);
-    return number;
-}
-
 void BoxListBuilder::add(std::int64_t source_block, std::int64_t destination_block,
                          const BoxShape& shape) {
-    const std::int64_t number = shape_of(shape);
+    const std::uint64_t hash = hash_of(shape);
+    std::int64_t number = known_.find(
+        hash, [&](std::int64_t k) { return list_.shapes[static_cast<std::size_t>(k)] == shape; });
+    if (number < 0) {
+        number = static_cast<std::int64_t>(list_.shapes.size());
+        list_.shapes.push_back(shape);
+        shape_elems_.push_back(shape.size());
+        known_.insert(hash, number);
+    }
     const std::int64_t elems = shape_elems_[static_cast<std::size_t>(number)];
     if (elems == 0) return;
     list_.boxes.push_back({source_block, destination_block, number});

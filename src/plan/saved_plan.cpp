@@ -194,15 +194,9 @@ Layout read_layout(PlanReader& in) {
 
 PlanTerm read_term(PlanReader& in) {
     PlanTerm term;
-    switch (in.get(0, std::variant_size_v<PlanTerm> - 1, "a kind of term")) {
-        case 0:
-            break;
-        case 1:
-            term = Redistribution{};
-            break;
-        default:
-            term = HaloExchange{};
-    }
+    const std::int64_t kind = in.get(0, std::variant_size_v<PlanTerm> - 1, "a kind of term");
+    if (kind == 1) term = Redistribution{};
+    if (kind == 2) term = HaloExchange{};
     std::visit(
         [&](auto& of_kind) {
             std::apply([&](auto&... members) { (in.read(members), ...); }, members_of(of_kind));
