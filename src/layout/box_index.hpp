@@ -16,7 +16,6 @@ namespace datamover::layout {
 /// may overlap and be of any sizes. Reading it from several threads at once is safe.
 class BoxIndex {
 public:
-    BoxIndex() = default;
     /// `lo` and `hi` are row-major (n, dims) tables that must outlive the index and stay where they
     /// are. A box with lo = hi in dimension 0 is empty and never found. O(n log n).
     BoxIndex(int dims, std::span<const std::int64_t> lo, std::span<const std::int64_t> hi);

@@ -317,16 +317,14 @@ std::map<int64_t, int64_t> GridOverlap::sizes() const {
     return product;
 }
 
-int64_t GridOverlap::smallest() const {
-    return product([](const AxisOverlap& axis, const PerSide<int>&) {
-        return axis.sizes().empty() ? 0 : axis.sizes().begin()->first;
-    });
-}
-
-int64_t GridOverlap::largest() const {
-    return product([](const AxisOverlap& axis, const PerSide<int>&) {
-        return axis.sizes().empty() ? 0 : axis.sizes().rbegin()->first;
-    });
+std::pair<int64_t, int64_t> GridOverlap::size_bounds() const {
+    std::pair<int64_t, int64_t> bounds{1, 1};
+    for (const AxisOverlap& axis : axes_) {
+        if (axis.sizes().empty()) return {0, 0};
+        bounds.first *= axis.sizes().begin()->first;
+        bounds.second *= axis.sizes().rbegin()->first;
+    }
+    return bounds;
 }
 
 }  // namespace datamover::plan

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
@@ -112,9 +113,8 @@ public:
     /// Number of pairs of positions for each number (> 0) of elements; empty when there are more
     /// than a million different numbers.
     std::map<std::int64_t, std::int64_t> sizes() const;
-    /// The bounds of those numbers, always known; 0 when nothing moves.
-    std::int64_t smallest() const;
-    std::int64_t largest() const;
+    /// The smallest and the largest of those numbers, always known; 0 when nothing moves.
+    std::pair<std::int64_t, std::int64_t> size_bounds() const;
 
     const BlockCyclic& layout(Side side) const { return layouts_[side]; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "datamover/explain.hpp"
 #include "datamover/memory_layout.hpp"
@@ -118,10 +119,8 @@ TrafficSummary summarize_grids(const GridOverlap& overlap, int64_t nprocs, int64
         elems += s.sent_elems[to_index(r)];
     }
     set_sizes(s, sizes);
-    if (!sizes_known && messages > 0) {
-        s.smallest_elems = overlap.smallest();
-        s.largest_elems = overlap.largest();
-    }
+    if (!sizes_known && messages > 0)
+        std::tie(s.smallest_elems, s.largest_elems) = overlap.size_bounds();
     split_by_node(s, overlap, nprocs, node_size, messages, elems);
     return s;
 }

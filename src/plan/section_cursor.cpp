@@ -249,21 +249,6 @@ void check_composable(const SectionCopy& s) {
                          " to ", s.destination_region);
 }
 
-/// Counts what composing two plans looks at.
-class PairLimit {
-public:
-    explicit PairLimit(std::int64_t most) : most_(most), left_(most) {}
-    void take(std::size_t pairs) {
-        if (pairs > static_cast<std::uint64_t>(std::max<std::int64_t>(left_, 0)))
-            throw make_error(ErrorCode::out_of_range, "composing these plans looks at more than ",
-                             most_, " pairs of sections; allow more, or move in two steps");
-        left_ -= static_cast<std::int64_t>(pairs);
-    }
-
-private:
-    std::int64_t most_, left_;
-};
-
 }  // namespace
 
 void MotionPlan::for_each_section(const std::function<void(const SectionCopy&)>& visit,
@@ -295,20 +280,26 @@ MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs)
     if (!(destination_ == next.source_))
         throw Error(ErrorCode::mismatch,
                     "the first plan's destination layout is not the next plan's source layout");
-    PairLimit limit(most_pairs);
+    std::int64_t left = most_pairs;
+    const auto look_at = [&](std::size_t pairs) {
+        if (pairs > static_cast<std::uint64_t>(std::max<std::int64_t>(left, 0)))
+            throw make_error(ErrorCode::out_of_range, "composing these plans looks at more than ",
+                             most_pairs, " pairs of sections; allow more, or move in two steps");
+        left -= static_cast<std::int64_t>(pairs);
+    };
     std::map<std::int64_t, std::vector<SectionCopy>> by_block;
     next.for_each_section([&](const SectionCopy& s) {
-        limit.take(1);
+        look_at(1);
         check_composable(s);
         by_block[s.source_block].push_back(s);
     });
     MotionPlan result(source_, next.destination_);
     for_each_section([&](const SectionCopy& first) {
-        limit.take(1);
+        look_at(1);
         check_composable(first);
         const auto found = by_block.find(first.destination_block);
         if (found == by_block.end()) return;
-        limit.take(found->second.size());
+        look_at(found->second.size());
         for (const SectionCopy& second : found->second) {
             const Region middle = first.destination_region.intersected(second.source_region);
             if (middle.empty()) continue;
