@@ -58,7 +58,12 @@ class _Group(_PlainHelp, TyperGroup):
 def _print_usage_error(message: str, ctx: Any) -> None:
     from datamover.move_command import print_error
 
-    print_error(message + (f"; all options: {ctx.command_path} --help" if ctx else ""))
+    if not ctx:
+        print_error(message)
+        return
+    listed = "commands" if hasattr(ctx.command, "list_commands") else "options"
+    end = "" if message.endswith("?") else ";"
+    print_error(f"{message}{end} all {listed}: {ctx.command_path} --help")
 
 
 class App(typer.Typer):

@@ -595,5 +595,6 @@ def errors_to_exit() -> Iterator[None]:
     try:
         yield
     except (Error, OSError) as e:
-        print_error(e)
+        is_of_system = not isinstance(e, Error) and e.filename is not None
+        print_error(f"{e.filename}: {e.strerror}" if is_of_system else e)
         raise typer.Exit(1) from e

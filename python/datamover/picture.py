@@ -15,7 +15,7 @@ from rich.filesize import decimal
 
 from datamover import _plan
 from datamover.counted import counted
-from datamover.errors import InvalidArgument, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.explanation_tables import message_sizes, peer_words
 from datamover.layout_picture import ACCENT, FAINT, INK, PAPER, SIDE, Painter, frame, text_color
 
@@ -53,11 +53,15 @@ def check_drawable(path: Path) -> None:
     ------
     InvalidArgument
         It has another extension.
+    IoFailed
+        Its directory does not exist.
     Unsupported
         matplotlib is not installed.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidArgument(f"{path} does not end in {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise IoFailed(f"there is no directory {path.parent} for the picture; create it first")
     if find_spec("matplotlib") is None:
         raise Unsupported(NO_MATPLOTLIB)
 

@@ -56,6 +56,17 @@ def test_explain_writes_json_and_a_picture(tmp_path):
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("option", ["--png", "--json"])
+def test_explain_names_a_directory_that_does_not_exist(tmp_path, option):
+    path = tmp_path / "none" / "plan.png"
+    done = here("explain", "--shape", "8,6", "--from", "(block,*)", "--to", "(*,block)",
+                "-n", "2", option, str(path))  # fmt: skip
+    assert done.exit_code == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert str(path.parent) in done.stderr and "Errno" not in done.stderr, done.stderr
+    if option == "--png":
+        assert done.stdout == ""  # before anything is computed
+
+
 def test_explain_one_rank_of_a_million():
     done = run(
         "explain", "--shape", "4096,4096", "--from", "(block,*)",
@@ -345,7 +356,9 @@ def test_usage_errors_of_all_commands_are_one_line(words, told):
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
     assert told in done.stderr
     command = " ".join(word for word in words.split()[:2] if word in COMMANDS)
-    assert f"; all options: datamover {command}".strip() in done.stderr, done.stderr
+    listed = "commands" if "No such command" in told else "options"
+    end = f"; all {listed}: datamover {command}".strip()
+    assert end.removeprefix(";") in done.stderr and "?;" not in done.stderr, done.stderr
     assert done.stderr.endswith(" --help\n")
 
 
