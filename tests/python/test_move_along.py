@@ -786,7 +786,7 @@ def test_an_append_that_is_killed_leaves_the_group_as_it_was(tmp_path, rng):
     [
         ({"output": "none.zarr"}, "nothing to append to"),
         ({"chunks": (1, 1, 1)}, "chunks=: arrays to which records are appended keep theirs"),
-        ({"overwrite": True}, "replaces nothing"),
+        ({"overwrite": True}, "omit overwrite=True"),
         ({"along": None}, "needs along="),
     ],
 )
@@ -796,6 +796,14 @@ def test_appends_that_are_refused(tmp_path, rng, said, words):
     said = {"output": "out.zarr", "along": "time", **said}
     with pytest.raises(dm.errors.Error, match=words):
         move(paths[1], tmp_path / said.pop("output"), append=True, **said)
+
+
+def test_a_pattern_without_along_is_refused_with_a_hint(tmp_path, rng):
+    split(tmp_path, whole(rng, 4), [2, 2])
+    with pytest.raises(dm.errors.IoFailed, match=r"to join the files .* pass along="):
+        move(tmp_path / "*.*", tmp_path / "out.zarr")
+    with pytest.raises(dm.errors.IoFailed, match=r"there is no input [^;]*$"):
+        move(tmp_path / "none_*.nc", tmp_path / "out.zarr")
 
 
 def with_odd_types(path, k, text):

@@ -132,7 +132,7 @@ ARGUMENTS = [
     ("a.npy b.raw --shards 2,3", 1, "--shards"),
     ("a.npy b.zarr --output-order F", 1, "--output-order"),
     ("a.npy b.npy --shape 4,6", 1, "--shape"),
-    ("a.npy b.npy --dtype S3", 1, "same_kind"),
+    ("a.npy b.npy --dtype S3", 1, "only numbers are converted"),
     ("a.npy b.npy --dtype f4 --output-dtype f8", 1, "two dtypes"),
     ("a.npy b.npy --region 0:0,:", 1, "some of them"),
     ("a.npy b.npy --region 0:9:2,:", 2, "not a region"),

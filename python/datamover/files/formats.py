@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import glob
 import json
 import math
 import os
@@ -191,9 +192,14 @@ def verified(options: MoveOptions) -> MoveOptions:
         limit = byte_count(limit, "max_bytes")
     if options.along is not None and (not isinstance(options.along, str) or not options.along):
         raise WrongType(f"along is {options.along!r}, it must be the name of a dimension")
-    if options.append and (options.along is None or options.overwrite or options.overwrite_group):
+    if options.append and options.along is None:
         raise InvalidArgument(
-            f"{option('append', True)} needs {option('along')} and replaces nothing"
+            f"{option('append', True)} needs {option('along')}, the dimension that grows"
+        )
+    if options.append and (options.overwrite or options.overwrite_group):
+        raise InvalidArgument(
+            f"{option('append', True)} adds to the output and cannot replace it; omit "
+            f"{option('overwrite', True)} and {option('overwrite_group', True)}"
         )
     said = {name: getattr(options, name) for name in ("shape", "chunks", "shards", "axes")}
     taken: dict[str, Any] = {"max_bytes": limit}
@@ -382,7 +388,7 @@ def check_input_kind(path: str) -> None:
 
 
 def _what_is_meant(path: str) -> str:
-    """Return a hint on the name of an array in an existing file or group, if it may be meant.
+    """Return a hint on an array in an existing file or group, or on a pattern, if one may be meant.
 
     A dataset of a file is named after `:/`, an array of a Zarr group after a slash.
     """
@@ -403,6 +409,8 @@ def _what_is_meant(path: str) -> str:
                 n for n in os.listdir(place) if named("zarr").recognizes(os.path.join(place, n))
             )
             return f"; {place} has {', '.join(there[:12]) or 'nothing'}"
+    if glob.has_magic(path) and glob.glob(path, recursive=True):
+        return f"; to join the files that match this pattern, pass {option('along')}"
     return ""
 
 
@@ -607,8 +615,12 @@ def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:
     numbers = all(one.kind in "biufc" or is_of_ml_dtypes(one) for one in (given, dtype))
     if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
         raise InvalidArgument(
-            f"elements of {given} are not converted to {dtype}: NumPy does not do so under "
-            '"same_kind", or they are not numbers'
+            f"elements of {given} are not converted to {dtype}, because "
+            + (
+                'NumPy does not allow it under "same_kind": convert them in a program first'
+                if numbers
+                else "only numbers are converted"
+            )
         )
     return dtype
 
