@@ -219,8 +219,8 @@ class _Parts:
         if len(set(dtypes)) > 1 and not converts(*dtypes):
             raise WrongType(
                 f"source elements are {dtypes[0]}, destination elements {dtypes[1]}: "
-                "only numbers in this machine's byte order are converted, as NumPy does under "
-                '"same_kind"'
+                "only numbers in this machine's byte order are converted, if NumPy allows it under "
+                '"same_kind"; convert one of the arrays with astype'
             )
         dtype = dtypes[0] if dtypes else np.dtype("u1")
         for parts, array, layout in (

@@ -97,8 +97,8 @@ def _check_conversion(name: str, stored: np.dtype, given: np.dtype) -> None:
     if not converts(stored, given):
         raise WrongType(
             f"{name!r} has elements of {stored} in the file; the given array has {given}: "
-            "only numbers in this machine's byte order are converted, as NumPy does under "
-            '"same_kind"'
+            "only numbers in this machine's byte order are converted, if NumPy allows it under "
+            '"same_kind"; load into an array of the type in the file'
         )
 
 
