@@ -62,6 +62,12 @@ def test_a_missing_input_that_is_in_a_file_or_group_is_named_as_it_should_be(pla
         r"no input .*run\.zarr/v; .*run\.zarr has u$",
         source="run.zarr/v",
     )
+    refused(
+        place,
+        dm.errors.IoFailed,
+        r"no input .*/u/v; .*run\.zarr/u is an array, not a group$",
+        source="run.zarr/u/v",
+    )
     refused(place, dm.errors.InvalidArgument, r"named as .*run\.zarr/v$", output="run.zarr:/v")
 
 

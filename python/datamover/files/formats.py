@@ -392,6 +392,8 @@ def _what_is_meant(path: str) -> str:
 
     A dataset of a file is named after `:/`, an array of a Zarr group after a slash.
     """
+    from datamover.files.zarr_group import is_group as is_zarr_group
+
     for sign in (":/", ":", "/"):
         place, found, member = path.rpartition(sign)
         if sign == "/":
@@ -405,6 +407,8 @@ def _what_is_meant(path: str) -> str:
         if named("zarr").recognizes(place):
             if sign != "/":
                 return f"; an array of a Zarr group is named as {place}/{member}"
+            if not is_zarr_group(place):
+                return f"; {place} is an array, not a group"
             there = sorted(
                 n for n in os.listdir(place) if named("zarr").recognizes(os.path.join(place, n))
             )
