@@ -2384,7 +2384,7 @@ def test_what_a_recording_cannot_be_called_is_said(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     long = "ä" * 100
     for place, name, words in [
-        ("link", "u", f"{tmp_path / 'link'} already exists\n"),
+        ("link", "u", f"{tmp_path / 'link'} already exists; pass the path of a new"),
         ("file/run", "u", ": Not a directory\n"),
         ("run", long, f"the array name '{long[:24]}'... needs a file name of 600 bytes; "),
     ]:
@@ -2410,7 +2410,7 @@ def test_two_recordings_of_one_name_are_no_mixture(tmp_path):
         out.close()
         said = [recorder.communicate()[1] for recorder in (one, other)]
     assert sorted([one.returncode, other.returncode]) == [0, 1], said
-    assert f"error: {tmp_path / 'run'} already exists\n" in "".join(said)
+    assert f"error: {tmp_path / 'run'} already exists; " in "".join(said)
     group = pytest.importorskip("zarr").open_group(tmp_path / "run", mode="r")
     assert group["u"][...].tolist() == [of_step(step).tolist() for step in range(2)]
 

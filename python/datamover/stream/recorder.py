@@ -95,7 +95,7 @@ def record(
     if Path(path).suffix in (".npy", ".raw", ".h5", ".hdf5", ".nc"):
         raise InvalidArgument(f"{path}: a stream is recorded to a Zarr group, such as run.zarr")
     if os.path.lexists(path):
-        raise IoFailed(f"{path} already exists")
+        raise _already_exists(path)
     group = _Group(Path(path))
     group.check_names(set(names))
     with _naming_output(path), connect(address, timeout=timeout) as source:
@@ -165,6 +165,10 @@ def _refuse_unsent(names: Collection[str], sent: Collection[str]) -> None:
         raise InvalidArgument(f"the stream does not send {missing}; it sends {sorted(sent)}")
 
 
+def _already_exists(path: str) -> IoFailed:
+    return IoFailed(f"{path} already exists; pass the path of a new Zarr group")
+
+
 @contextlib.contextmanager
 def _naming_output(path: str) -> Iterator[None]:
     """Name in an error of the system the file that could not be written, and why."""
@@ -173,7 +177,7 @@ def _naming_output(path: str) -> Iterator[None]:
     except Error:
         raise
     except FileExistsError as error:  # created since the check
-        raise IoFailed(f"{error.filename or path} already exists") from error
+        raise _already_exists(error.filename or path) from error
     except OSError as error:
         if is_no_space(error):
             raise IoFailed(no_space(path, error)) from error
