@@ -549,6 +549,18 @@ def test_transfer_refuses_on_all_processes(comm):
         assert (b == 5).all()
 
 
+def test_a_transfer_of_other_arrays_than_before(comm):
+    """Those that are not of NumPy are not taken for the ones of the last call."""
+    a, b, right = arguments_of_transfer(comm)
+    transfer = dm.fft.Transfer(*right)
+    for value in (1, 2):
+        there, back = np.full_like(b, -1), np.full_like(a, -1)
+        transfer.forward({comm.rank: np.full_like(a, value)}, {comm.rank: there})
+        assert (there == value).all()
+        transfer.backward({comm.rank: there}, {comm.rank: back})
+        assert (back == value).all()
+
+
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
 def test_an_array_of_other_dimensions_is_named(comm, shape):
     layout = dm.BlockCyclic((8, 6), "(block, *)", nprocs=comm.size)

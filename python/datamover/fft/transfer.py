@@ -102,7 +102,8 @@ class Transfer:
     @refused_by(agreeing)
     def _move(self, direction: int, source: np.ndarray, destination: np.ndarray) -> None:
         given = _place(source), _place(destination)
-        state = 2 if self._destroyed else int(given != self._bound[direction])
+        is_new = None in given or given != self._bound[direction]
+        state = 2 if self._destroyed else int(is_new)
         states = [int(found[0]) for found in gathered(self._address, [state])]
         if 2 in states:
             raise InvalidState(
@@ -135,7 +136,7 @@ def _split(shape: tuple[int, ...], axis: int, nprocs: int) -> FloorPlan:
 
 
 def _place(array: np.ndarray) -> tuple | None:
-    """Return what identifies an array that a mover keeps alive."""
+    """Return what identifies an array that a mover keeps alive; None if it has to be read first."""
     if not isinstance(array, np.ndarray):
         return None
     return array.__array_interface__["data"], array.strides, array.shape, array.dtype
