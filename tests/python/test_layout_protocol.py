@@ -99,6 +99,12 @@ def test_random_layouts_survive_and_are_read_by_the_reference_reader():
             assert elements_of(described, rank) == mine
 
 
+def test_a_layout_without_boxes_survives():
+    plan = dm.FloorPlan(np.zeros((0, 2, 3), int), [], 2)
+    again = dm.layouts.from_json(dm.layouts.to_json(plan))
+    assert again == plan and again.domain.dims == 3
+
+
 HEAD = {"layout": "1.0", "shape": [6], "processes": 1}
 LISTS = {**HEAD, "indices": [[0, 1, 2, 3, 4, 5]]}
 BOXES = {**HEAD, "boxes": [[[0], [6]]], "ranks": [0]}
