@@ -231,9 +231,6 @@ class Partitioned:
         } | more
 
 
-Partitioned.__partitioned__ = None  # the class has it too, as heat's property
-
-
 class Exported:
     """An array of a library with `__distarray__`."""
 

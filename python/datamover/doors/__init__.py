@@ -204,8 +204,9 @@ def door_of(x: Any) -> ModuleType | None:
             door = import_module(f".{name}", __name__)
             if door.takes(x):
                 return door
+    own = getattr(x, "__dict__", ())  # not by hasattr(x): properties of any object would be read
     for attribute, name in _PROTOCOLS.items():
-        if hasattr(type(x), attribute):
+        if hasattr(type(x), attribute) or attribute in own:
             return import_module(f".{name}", __name__)
     return None
 
