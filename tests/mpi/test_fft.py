@@ -334,6 +334,24 @@ def test_memory_is_released_with_the_plan(comm):
         gc.enable()
 
 
+def test_a_plan_that_is_dropped_in_flight_ends_the_transforms_of_the_others(comm):
+    own = comm.Dup()  # of no use afterwards
+    gc.collect()
+    gc.disable()
+    try:
+        fft, _ = plans(own)
+        fft.forward.start()
+        if comm.rank == comm.size - 1:
+            held = weakref.ref(fft.forward)
+            del fft
+            assert held() is None
+        else:
+            with pytest.raises(dm.errors.PeerFailed):
+                fft.forward.wait(60)
+    finally:
+        gc.enable()
+
+
 WRONG = {
     "dtype": (dm.errors.WrongType, {"dtype": "i4"}),
     "half precision": (dm.errors.WrongType, {"dtype": "f2"}),

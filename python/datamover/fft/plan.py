@@ -154,7 +154,7 @@ class Plan:
                 there += forward
                 back[:0] = backward
         self.output = array if output_layout is None else move(array, output_layout)
-        running: list[Transform | None] = [None]
+        running: list[int | None] = [None]
         self.forward = Transform(comm, self.input, self.output, there, running)
         self.backward = Transform(comm, self.output, self.input, back, running)
 
@@ -185,11 +185,12 @@ class Transform:
         source: Array,
         destination: Array,
         steps: list[Any],
-        running: list[Transform | None],
+        running: list[int | None],
     ):
         self.comm = comm
-        # The one that is in flight. Both directions share the list instead of the plan, which holds
-        # them: a cycle would keep its shared memory until Python collects garbage.
+        # The id of the one that is in flight. Both directions share the list instead of the plan,
+        # which holds them: a cycle would keep its shared memory, and a mover in flight that was
+        # dropped, until Python collects garbage.
         self._running = running
         self._ends = (source, destination)
         self._steps = steps
@@ -239,8 +240,8 @@ class Transform:
         read, write = collectively(comm_address(self.comm), prepare)
         for theirs, mine in read:
             np.copyto(mine, theirs, casting="same_kind")
-        self._out, self._left = out, self._run(write)
-        self._running[0] = self
+        self._out, self._left = out, _run(self._steps, write)
+        self._running[0] = id(self)
         self._go_on()
 
     def test(self) -> bool:
@@ -272,7 +273,7 @@ class Transform:
         return self._ends[1] if result is None else result
 
     def _require_started(self) -> None:
-        if self._running[0] is not self:
+        if self._running[0] != id(self):
             raise InvalidState("this transform was not started: call start() first")
 
     @refused_by(leaving)
@@ -283,16 +284,6 @@ class Transform:
         except BaseException:
             self._running[0] = None
             raise
-
-    def _run(self, write: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Mover]:
-        for step in self._steps:
-            if isinstance(step, Mover):
-                step.start()
-                yield step
-            else:
-                step()
-        for theirs, mine in write:
-            np.copyto(theirs, mine, casting="same_kind")
 
     def _pairs(self, given: Arrays, name: str, end: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pair the blocks of an array that is passed with those of a work array."""
@@ -319,6 +310,18 @@ class Transform:
                 raise InvalidArgument(f"{name} is read-only")
             pairs.append((array, mine))
         return pairs
+
+
+def _run(steps: list[Any], write: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Mover]:
+    """Carry out the steps, and copy the result; yield each mover once it is in flight."""
+    for step in steps:
+        if isinstance(step, Mover):
+            step.start()
+            yield step
+        else:
+            step()
+    for theirs, mine in write:
+        np.copyto(theirs, mine, casting="same_kind")
 
 
 def _dtype(dtype: DTypeLike) -> np.dtype:
