@@ -188,11 +188,12 @@ def _taken(capsule: Any, library: str, name: str) -> np.ndarray:
         # Before version 1 a library cannot export whether its array may be written.
         is_read_only = managed.flags & 1 if kind is _ManagedVersioned else library not in _WRITABLE
         view = _View(managed.tensor, bool(is_read_only), name)
+        array = view.array()
         _rename(capsule, used)
         if managed.deleter:
             deleter = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(managed.deleter)
             weakref.finalize(view, deleter, ctypes.addressof(managed)).atexit = False
-        return view.array()
+        return array
     raise InvalidArgument(f"{name}: its DLPack capsule was used before, or is not one: {capsule!r}")
 
 
@@ -201,7 +202,7 @@ class _View:
 
     def __init__(self, tensor: _Tensor, is_read_only: bool, name: str):
         _check_device(tensor.device, tensor.device_number, name)
-        self._dtype = _dtype_of(tensor, name)
+        self._name, self._dtype = name, _dtype_of(tensor, name)
         size = self._dtype.itemsize
         shape = tuple(tensor.shape[: tensor.dims])
         strides = tuple(n * size for n in tensor.strides[: tensor.dims]) if tensor.strides else None
@@ -218,7 +219,14 @@ class _View:
         }
 
     def array(self) -> np.ndarray:
-        return np.asarray(self).view(self._dtype)
+        try:
+            return np.asarray(self).view(self._dtype)
+        except (ValueError, OverflowError) as error:
+            place = self.__array_interface__
+            raise InvalidArgument(
+                f"{self._name} is exported by DLPack at address {place['data'][0]} with shape "
+                f"{place['shape']} and strides {place['strides']}, which cannot be an array: {error}"
+            ) from None
 
 
 def _dtype_of(tensor: _Tensor, name: str) -> np.dtype:

@@ -152,7 +152,31 @@ class Copied(Tensor):
         return capsule
 
 
+class Wrong(Tensor):
+    """A tensor that is exported without an address, or with a number that is too large."""
+
+    def __dlpack__(self, **_):
+        capsule = self.capsule(versioned=True)
+        _, words, shape, strides, _ = [*KEPT.values()][-1]
+        if self.version[1] == 0:
+            words[4] = 0
+        else:
+            (shape if self.version[1] == 1 else strides)[0] = 2**62
+        return capsule
+
+
 REFUSED = {
+    "no address": (Wrong(np.zeros(3)), dm.errors.InvalidArgument, "at address 0 "),
+    "a huge shape": (
+        Wrong(np.zeros(3), version=(1, 1)),
+        dm.errors.InvalidArgument,
+        r"shape \(4611686018427387904,\)",
+    ),
+    "a huge stride": (
+        Wrong(np.zeros(3), version=(1, 2)),
+        dm.errors.InvalidArgument,
+        r"strides \(36893488147419103232,\)",
+    ),
     "a copy": (Copied(np.zeros(3)), dm.errors.InvalidArgument, "as a copy.*the array itself"),
     "a device": (
         Tensor(np.zeros(3), device=(2, 1)),
