@@ -308,6 +308,10 @@ elements unchanged
     datamover.errors.Mismatch: process 0 needs index (4) of the source for its block 0, and no \
 block of the source holds it; pass partial=True to redistribute to leave such elements unchanged
     """
+    if flip is not None and (isinstance(flip, str) or not is_several(flip)):
+        raise WrongType(
+            f"flip is {flip!r}; it must be a sequence of True or False, one for each dimension"
+        )
     plan = _plan.redistribute(
         checked(source),
         checked(destination),

@@ -158,6 +158,13 @@ def test_both_sides_agree_on_how_much_moves(drawn):
         assert len(plan.relation(a, b)) == n
 
 
+@pytest.mark.parametrize("flip", [True, "no"])
+def test_flip_that_is_not_a_sequence_is_refused(flip):
+    rows = dm.BlockCyclic((4, 6), "(block, *)", nprocs=2)
+    with pytest.raises(dm.errors.WrongType, match=f"flip is {flip!r}; it must be a sequence"):
+        dm.redistribute(rows, rows, flip=flip)
+
+
 @given(redistributions(box_layouts))
 def test_sections_cover_the_destination_once(drawn):
     source, destination, axes = drawn
