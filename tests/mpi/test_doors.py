@@ -498,7 +498,7 @@ def test_locals_that_are_not_at_their_locations(comm, wrong):
         if wrong == "too few":
             table["locals"] = []
         else:
-            table["partitions"][(0,)]["location"] = [comm.size]
+            table["partitions"][(0,)]["location"] = comm.size if comm.size % 2 else [comm.size]
     with pytest.raises(dm.Mismatch, match=r"process 0: part \(0,\) is (not )?in 'locals'"):
         dm.layout_of(x, comm=comm)
     for part in table["partitions"].values():  # names of hosts are not compared
@@ -596,6 +596,8 @@ def test_kinds_and_indices_of_dimensions_are_not_guessed(comm):
             dm.errors.Unsupported,
         ),
         ({"dist_type": "u", "indices": np.array([True, True])}, dm.errors.WrongType),
+        ({"dist_type": "u", "indices": [0, 2 * comm.size]}, dm.errors.OutOfRange),
+        ({"dist_type": "u", "indices": np.array([0, 2**64 - 1], "u8")}, dm.errors.OutOfRange),
     ):
         x = foreign.Exported(np.zeros(2), dim | place)
         assert raised(comm, lambda x=x: dm.layout_of(x, comm=comm))[0] is error

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from datamover.dlpack import shared_array
-from datamover.errors import Mismatch, Unsupported, WrongType
+from datamover.errors import Mismatch, OutOfRange, Unsupported, WrongType
 from datamover.layouts import BlockCyclic
 
 from .parts import Boxes, Indices, Placed, Shape, world
@@ -114,6 +114,9 @@ def _indices(dim: dict[str, Any]) -> Any:
         indices = np.asarray(dim["indices"])
         if indices.size and indices.dtype.kind not in "iu":
             raise WrongType(f"indices must be integers, not of dtype {indices.dtype}")
+        outside = indices[(indices < 0) | (indices >= dim["size"])]
+        if outside.size:
+            raise OutOfRange(f"index {outside[0]} is outside a dimension of size {dim['size']}")
         return indices.astype(np.int64)
     if dim["dist_type"] == "b":
         if any(dim.get("padding", (0, 0))):

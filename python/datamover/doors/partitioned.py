@@ -62,6 +62,7 @@ def _check_locals(table: Any, rank: int) -> None:
     own = set(table["locals"])
     for position, part in table["partitions"].items():
         ranks = part.get("location")
+        ranks = [ranks] if isinstance(ranks, (int, np.integer)) else ranks
         if ranks is None or not all(isinstance(r, (int, np.integer)) for r in ranks):
             continue  # names of hosts
         if (rank in ranks) != (position in own):
