@@ -436,6 +436,25 @@ def test_parts_that_do_not_fit_each_other_are_refused_on_all(comm):
     assert raised(comm, lambda: dm.layout_of(fractions))[0] is dm.errors.InvalidArgument
 
 
+def test_an_axis_that_the_array_does_not_have_is_refused_on_all(comm):
+    p, last = comm.size, comm.rank == comm.size - 1
+    for everywhere in (True, False):
+        axis = 2 if everywhere or last else 0
+        for x in (
+            foreign.DNDarray(comm, (p, 3), axis, np.zeros((1, 3))),
+            foreign.DistributedArray(comm, (p, 3), axis, np.zeros((1, 3))),
+        ):
+            error, words = raised(comm, lambda x=x: dm.layout_of(x))
+            assert error is dm.errors.OutOfRange and "split along axis 2" in words
+        tensor = foreign.DTensor((p, 3), np.arange(p), [foreign.Shard(axis)], np.zeros((1, 3)))
+        error, words = raised(comm, lambda x=tensor: dm.layout_of(x, comm=comm))
+        assert error is dm.errors.InvalidArgument and "index out of range" in words
+    index_set, blocks = foreign.IS(comm, [comm.rank]), dm.BlockCyclic(p, "(block)", p)
+    partners = blocks if last else [blocks]
+    error, words = raised(comm, lambda: dm.layout_of(index_set, partners=partners))
+    assert error is dm.errors.WrongType and "partners is BlockCyclic" in words
+
+
 def test_processes_that_differ_are_named(comm):
     p, r = comm.size, comm.rank
     if p == 1:

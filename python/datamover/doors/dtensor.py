@@ -25,7 +25,7 @@ def describe(x: Any, _shape: Shape | None) -> FloorPlan:
     for along, placement in enumerate(x.placements):
         kind = type(placement).__name__
         if kind == "Shard":
-            cuts.append((along, placement.dim % len(x.shape)))
+            cuts.append((along, range(len(x.shape))[placement.dim]))  # may count from the last
         elif kind != "Replicate":
             raise Unsupported(
                 f"the placement {placement!r} does not say which elements a process holds: "

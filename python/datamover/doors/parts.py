@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.arguments import integers
-from datamover.errors import InvalidArgument, Mismatch, OutOfRange, Unsupported
+from datamover.errors import InvalidArgument, Mismatch, OutOfRange, Unsupported, WrongType
 from datamover.layouts import FloorPlan, IndexList, Layout, Region
 from datamover.mpi import collectively, comm_address, gathered
 from datamover.own_lists import index_lists
@@ -134,9 +134,13 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> list[int]:
         dims = len(mine.shape)
         if any({len(start), len(stop)} != {dims} for start, stop in mine.boxes):
             raise Mismatch(f"parts of an array of shape {mine.shape} must have {dims} dimensions")
+        if mine.stacked is not None and not -dims <= mine.stacked < dims:
+            raise OutOfRange(f"an array of shape {mine.shape} is split along axis {mine.stacked}")
         stacked = -1 if mine.stacked is None else mine.stacked
         return [0, 2 * stacked + mine.replicated, *mine.shape]
     if isinstance(mine, Indices):
+        if not isinstance(partners, (list, tuple)):
+            raise WrongType(f"partners is {partners!r}; it must be a list of layouts")
         dims = -1 if mine.shape is None else len(mine.shape)
         return [1, len(mine.partners), len(partners), dims, *(mine.shape or ())]
     layout = mine.layout if isinstance(mine, Placed) else mine
