@@ -225,7 +225,7 @@ class _View:
             place = self.__array_interface__
             raise InvalidArgument(
                 f"{self._name} is exported by DLPack at address {place['data'][0]} with shape "
-                f"{place['shape']} and strides {place['strides']}, which cannot be an array: {error}"
+                f"{place['shape']} and strides {place['strides']}, which no array has: {error}"
             ) from None
 
 

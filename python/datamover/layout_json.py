@@ -185,7 +185,7 @@ def _of_boxes(described: Mapping[str, Any], shape: list[int], nprocs: int) -> Fl
             raise InvalidArgument(f"box {short(box)} must be a start and a stop within {shape}")
         if any(start > stop for start, stop in zip(*box, strict=True)):
             raise InvalidArgument(f"box {box} stops before it starts")
-    corners = np.array(boxes, np.int64).reshape(len(boxes), 2, len(shape))  # also if there is no box
+    corners = np.array(boxes, np.int64).reshape(len(boxes), 2, len(shape))  # also without boxes
     plan = FloorPlan(corners, ranks, nprocs)
     # The domain of a plan is what its boxes span; without an element, that is nothing.
     lo, extents = list(plan.domain.lo), list(plan.domain.shape)
