@@ -40,79 +40,62 @@ std::int64_t elem_bytes_of(const std::string& descr) {
     return descr[1] == 'U' ? 4 * bytes : bytes;
 }
 
-/// Reads a dictionary as Python writes it: of words, True, False and tuples of numbers.
-class Reader {
-public:
-    explicit Reader(std::string_view text) : text_(text) {}
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view spaces = " \n";
+    const std::size_t begin = text.find_first_not_of(spaces);
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
+}
 
-    bool takes(std::string_view word) {
-        skip_spaces();
-        if (!text_.substr(at_).starts_with(word)) return false;
-        at_ += word.size();
-        return true;
+/// The keys and values of a dictionary as Python writes it: words, lists and tuples.
+std::vector<std::string_view> entries_of(std::string_view text) {
+    std::vector<std::string_view> found;
+    if (!text.starts_with('{')) refuse("is damaged: '{' is missing");
+    int open = 0;  // brackets
+    for (std::size_t at = 0, begin = 1; at < text.size(); ++at) {
+        const char c = text[at];
+        if (c == '\'' || c == '"') at = text.find(c, at + 1);
+        if (at == std::string_view::npos) break;
+        open += c == '{' || c == '[' || c == '(' ? 1 : c == '}' || c == ']' || c == ')' ? -1 : 0;
+        if (open != 0 && (open != 1 || (c != ':' && c != ','))) continue;
+        const std::string_view entry = trimmed(text.substr(begin, at - begin));
+        begin = at + 1;
+        if (open != 0 || !entry.empty()) found.push_back(entry);
+        const bool is_key = c == ':';
+        if (is_key != (found.size() % 2 == 1)) refuse("is damaged: a key has no value");
+        if (open == 0) return found;
     }
-    void expect(std::string_view word) {
-        if (!takes(word)) refuse(concat("is damaged: '", word, "' is missing"));
-    }
-    std::string word() {
-        skip_spaces();
-        const char quote = at_ < text_.size() ? text_[at_] : ' ';
-        if (quote != '\'' && quote != '"') refuse("is damaged: a word is missing");
-        const std::size_t end = text_.find(quote, at_ + 1);
-        if (end == std::string_view::npos) refuse("is damaged: a word does not end");
-        const std::string found(text_.substr(at_ + 1, end - at_ - 1));
-        at_ = end + 1;
-        return found;
-    }
-    bool truth() {
-        if (takes("True")) return true;
-        expect("False");
-        return false;
-    }
-    Point tuple() {
-        std::vector<std::int64_t> extents;
-        expect("(");
-        while (!takes(")")) {
-            extents.push_back(number());
-            if (!takes(",")) {
-                expect(")");
-                break;
-            }
-        }
-        if (extents.size() > static_cast<std::size_t>(max_dims))
-            throw make_error(ErrorCode::unsupported, "the array in the file has ", extents.size(),
-                             " dimensions; at most 8 can be moved");
-        return Point(std::span<const std::int64_t>(extents));
-    }
-    /// Passes over a list in brackets, of anything; false where there is none.
-    bool skips_list() {
-        if (!takes("[")) return false;
-        for (int open = 1; open > 0; ++at_) {
-            if (at_ >= text_.size()) refuse("is damaged: a list does not end");
-            if (text_[at_] == '[') ++open;
-            if (text_[at_] == ']') --open;
-        }
-        return true;
-    }
+    refuse("is damaged: it does not end");
+}
 
-private:
-    std::int64_t number() {
-        skip_spaces();
-        std::int64_t value = 0;
-        const char* const begin = text_.data() + at_;
-        const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-        if (error != std::errc() || value < 0) refuse("is damaged: no extent is where one belongs");
-        at_ += static_cast<std::size_t>(end - begin);
-        takes("L");  // of Python 2
-        return value;
-    }
-    void skip_spaces() {
-        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
-    }
+std::string_view unquoted(std::string_view word) {
+    const bool is_quoted = word.size() > 1 && word.front() == word.back() &&
+                           (word.front() == '\'' || word.front() == '"');
+    if (!is_quoted) refuse(concat("is damaged: ", word, " is no word"));
+    return word.substr(1, word.size() - 2);
+}
 
-    std::string_view text_;
-    std::size_t at_ = 0;
-};
+Point shape_of(std::string_view text) {
+    if (!text.starts_with('(') || !text.ends_with(')')) refuse("is damaged: it has no shape");
+    text = trimmed(text.substr(1, text.size() - 2));
+    std::vector<std::int64_t> extents;
+    while (!text.empty()) {
+        std::int64_t extent = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
+        if (error != std::errc() || extent < 0)
+            refuse("is damaged: no extent is where one belongs");
+        extents.push_back(extent);
+        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+        if (text.starts_with('L')) text.remove_prefix(1);  // of Python 2
+        text = trimmed(text);
+        if (!text.empty() && !text.starts_with(',')) refuse("is damaged: ',' is missing");
+        text = trimmed(text.substr(text.empty() ? 0 : 1));
+    }
+    if (extents.size() > static_cast<std::size_t>(max_dims))
+        throw make_error(ErrorCode::unsupported, "the array in the file has ", extents.size(),
+                         " dimensions; at most 8 can be moved");
+    return Point(std::span<const std::int64_t>(extents));
+}
 
 std::uint32_t byte_of(const std::string& bytes, std::size_t k) {
     return static_cast<unsigned char>(bytes[k]);
@@ -178,25 +161,21 @@ NpyHeader parsed_npy_header(const std::string& bytes) {
     header.bytes = npy_header_bytes(bytes);
     if (static_cast<std::int64_t>(bytes.size()) < header.bytes) refuse("is cut off");
     const std::size_t begin = byte_of(bytes, 6) == 1 ? 10 : 12;
-    Reader reader(
-        std::string_view(bytes).substr(begin, static_cast<std::size_t>(header.bytes) - begin));
+    const auto text =
+        std::string_view(bytes).substr(begin, static_cast<std::size_t>(header.bytes) - begin);
     bool has_descr = false, has_order = false, has_shape = false;
-    reader.expect("{");
-    while (!reader.takes("}")) {
-        const std::string key = reader.word();
-        reader.expect(":");
+    const std::vector<std::string_view> entries = entries_of(text);
+    for (std::size_t k = 0; k < entries.size(); k += 2) {
+        const std::string_view key = unquoted(entries[k]), value = entries[k + 1];
         if (key == "descr" && !std::exchange(has_descr, true)) {
-            if (!reader.skips_list()) header.descr = reader.word();
+            if (!value.starts_with('[')) header.descr = unquoted(value);
         } else if (key == "fortran_order" && !std::exchange(has_order, true)) {
-            header.fortran_order = reader.truth();
+            header.fortran_order = value == "True";
+            if (value != "True" && value != "False") refuse("is damaged: it has no order");
         } else if (key == "shape" && !std::exchange(has_shape, true)) {
-            header.shape = reader.tuple();
+            header.shape = shape_of(value);
         } else {
-            refuse("is damaged: it has the entry '" + key + "'");
-        }
-        if (!reader.takes(",")) {
-            reader.expect("}");
-            break;
+            refuse(concat("is damaged: it has the entry '", key, "'"));
         }
     }
     if (!has_descr || !has_order || !has_shape) refuse("is damaged: an entry is missing");
