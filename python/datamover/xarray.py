@@ -26,7 +26,7 @@ from datamover.files import formats, names
 from datamover.files.chunk_boxes import chunk_shape
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, slices_at
 from datamover.files.json_values import FILL_VALUE
-from datamover.files.many_files import Variable
+from datamover.files.move_job import Opener
 from datamover.files.transfer import MoveReport, move_between
 from datamover.files.whole import ToZarr
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
@@ -156,13 +156,14 @@ class DatasetWay(ToZarr):
         self.require_arrays("has no variables")
         return contextlib.nullcontext()
 
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside the whole one) and options of one array."""
-        variable = Variable(f"{self.source}:{name}")
-        variable.file_format = dataclasses.replace(
-            formats.named("zarr"), open_reader=lambda *_: self._open(name)
-        )
-        return variable, f"{output}/{name}", options
+    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+        """Return input and options of one array."""
+        said = dataclasses.replace(options, input_format="zarr")
+        return f"{self.source}:{name}", said
+
+    def opener_of(self, name: str) -> Opener:
+        """Return what opens a variable."""
+        return lambda *_: self._open(name)
 
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of the group."""

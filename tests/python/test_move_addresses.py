@@ -22,8 +22,8 @@ from zarr.storage import ObjectStore
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import address_place, addresses, intend, move, zarr_array
-from datamover.files import zarr as zarr_files
+from datamover.files import address_place, addresses, intend, move
+from datamover.files import zarr_output as zarr_files
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.launch import outer_environment
 
@@ -369,9 +369,9 @@ def test_threads_that_give_up_at_once_do_not_wait_for_each_other():
 
     loop, are_there = sync(loop()), threading.Event()
     loop.call_soon_threadsafe(are_there.wait, 30)  # both are there before either begins
-    both = [asyncio.run_coroutine_threadsafe(zarr_array.others_end(), loop) for _ in range(2)]
+    both = [asyncio.run_coroutine_threadsafe(addresses.others_settle(), loop) for _ in range(2)]
     are_there.set()
-    assert [one.result(timeout=20) for one in both] == [None, None]
+    assert [one.result(timeout=20) for one in both] == [set(), set()]  # none is left
 
 
 def test_of_several_threads_the_first_failure_is_told(bucket):

@@ -327,7 +327,8 @@ def test_a_disk_that_fills_up_is_named_with_the_remedy(tmp_path, slices, monkeyp
 
     monkeypatch.setattr(intermediate, "crc32c", full)
     words = (
-        f"not enough space in {tmp_path} for the intermediate of 262,144 bytes; temporary= names"
+        f"not enough space in {tmp_path}; [0-9,]+ bytes are free; it is for the intermediate of "
+        "262,144 bytes: temporary= names"
     )
     with pytest.raises(dm.errors.IoFailed, match=words):
         move(tmp_path / "a.zarr", tmp_path / "b.zarr", **PENCILS)

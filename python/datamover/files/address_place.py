@@ -26,7 +26,7 @@ from datamover.files.addresses import (
 )
 from datamover.files.formats import Late, option
 from datamover.files.json_values import dumps
-from datamover.files.placing import LocalPlace
+from datamover.files.placing import LocalPlace, Place
 
 #: The object that marks an output while it is written; removed when the output is complete.
 MARKER = ".datamover.partial"
@@ -97,33 +97,12 @@ def place_of(source: str | None, output: str, token: str, *said: Any) -> Address
     return kind(source, output, token, *said)
 
 
-class AddressPlace:
-    """An output that has an address; the same as `placing.LocalPlace` for one that has a path.
+class AddressPlace(Place):
+    """An output that has an address, whose marker contains the token."""
 
-    Parameters
-    ----------
-    source : str or None
-        None if it is not a file, which cannot be the output.
-    output : str
-    token : str
-        Identifies this output in the marker; see `placing.token`.
-    overwrite, overwrite_group : bool
-    """
-
-    def __init__(
-        self,
-        source: str | None,
-        output: str,
-        token: str,
-        overwrite: bool,
-        overwrite_group: bool | None,
-        member: str | None = None,  # HDF5 is not written at addresses
-    ):
-        self._source = source
-        self._overwrite, self._overwrite_group = overwrite, overwrite_group
-        self.path = output
+    def __post_init__(self) -> None:
+        self.path = self.output
         self._is_claimed = False
-        self._token = token
         self._replaced: list[str] = []  # objects
         self._late: Late = {}  # metadata, which makes the output visible
 
@@ -142,10 +121,10 @@ class AddressPlace:
         if scheme_of(self.path) in READ_ONLY:
             raise Unsupported(f"{self.path}: {scheme_of(self.path)} addresses can only be read")
         output = _place_of(self.path)
-        source = None if self._source is None else _place_of(self._source)
+        source = None if self.source is None else _place_of(self.source)
         if source is not None and (output.startswith(source) or source.startswith(output)):
             raise InvalidArgument(
-                f"input {self._source} and output {self.path} are the same, or one is inside "
+                f"input {self.source} and output {self.path} are the same, or one is inside "
                 "the other"
             )
         self._replaced = addresses.listed(self.path, deeply=True)
@@ -157,14 +136,14 @@ class AddressPlace:
         if not is_whole and MARKER not in there:
             raise IoFailed(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
         said = option("overwrite", True)
-        if not self._overwrite and is_whole:
+        if not self.overwrite and is_whole:
             raise IoFailed(f"{self.path} exists; {said} replaces it")
-        if not self._overwrite:
+        if not self.overwrite:
             raise IoFailed(
                 f"{self.path} contains the incomplete output of a program that was killed or "
                 f"is still at it; {said} removes that"
             )
-        if is_whole and not self._overwrite_group and not zarr_group.is_surely_array(self.path):
+        if is_whole and not self.overwrite_group and not zarr_group.is_surely_array(self.path):
             raise IoFailed(
                 f"{self.path} is a Zarr group, perhaps with many arrays: "
                 f"{option('overwrite_group', True)} replaces all of it"
@@ -176,7 +155,7 @@ class AddressPlace:
         The old output cannot be kept until the new one is complete. If it cannot be removed, the
         marker stays, for the next program that replaces it.
         """
-        put_all(self.path, {MARKER: dumps({"by": self._token}).encode()})
+        put_all(self.path, {MARKER: dumps({"by": self.token}).encode()})
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
             zarr_group.remove_copies_around(self.path)
@@ -184,7 +163,7 @@ class AddressPlace:
         self._is_claimed = True
 
     def _check_is_ours(self) -> None:
-        if _owner(self.path) != self._token:
+        if _owner(self.path) != self.token:
             raise IoFailed(f"{self.path} was replaced by another program while it was written")
 
     def write(self, metadata: Late) -> None:
@@ -215,7 +194,7 @@ class AddressPlace:
         self._is_claimed = False
         try:
             self._check_is_ours()
-            clean_up(self.path, self._token)
+            clean_up(self.path, self.token)
         except IoFailed as e:
             log.warning("%s", e)
 

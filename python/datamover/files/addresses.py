@@ -42,6 +42,8 @@ RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
 #: Seconds to wait for unneeded answers at the end of the program.
 SETTLE_SECONDS = 1.0
 MAX_WORDS = 300
+#: Tasks of zarr's loop that wait for the end of all others, but not for each other.
+_waiting: set[Any] = set()
 #: The message in the XML of S3 and similar servers.
 MESSAGE = re.compile("<Message>([^<]*)</Message>")
 
@@ -81,22 +83,30 @@ def words_of(e: BaseException) -> str:
     >>> words_of(OSError("404: <?xml ?><Error><Message>No bucket</Message></Error>"))
     'OSError: 404: No bucket'
     """
-    text, is_xml, _ = str(e).partition("<?xml")
-    said = MESSAGE.search(str(e)) if is_xml else None
+    words = str(e.args[0] if isinstance(e, LookupError) and e.args else e)
+    text, is_xml, _ = words.partition("<?xml")
+    said = MESSAGE.search(words) if is_xml else None
     text = text + said[1] if said else text
     text = (text.strip().splitlines() or [""])[0][:MAX_WORDS].rstrip(": ")
     return f"{type(e).__name__}: {text}" if text else type(e).__name__
 
 
 @contextlib.contextmanager
-def failing(what: str) -> Iterator[None]:
-    """Convert exceptions of a library, which may have any type, to IoFailed about `what`."""
+def failing(
+    what: str, kind: type[Error] = IoFailed, of: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Convert exceptions `of` a library, which may have any type, to an error about `what`."""
     try:
         yield
-    except Error:
+    except (Error, MemoryError):
         raise
-    except Exception as e:
-        raise IoFailed(f"{what}: {words_of(e)}") from e
+    except of as e:
+        raise kind(f"{what}: {words_of(e)}") from e
+
+
+def needing(what: str, extra: str) -> contextlib.AbstractContextManager[None]:
+    """Raise Unsupported if an import in a block fails: `what` needs an extra of the package."""
+    return failing(f"{what} (pip install 'datamover[{extra}]')", Unsupported, (ImportError,))
 
 
 def store_at(address: str, read_only: bool) -> Any:
@@ -107,10 +117,8 @@ def store_at(address: str, read_only: bool) -> Any:
     Unsupported
         zarr-python is not installed.
     """
-    try:
+    with needing(f"{address} needs zarr-python", "stores"):
         from zarr.storage import ObjectStore
-    except ImportError as e:
-        raise Unsupported(f"{address} needs zarr-python (pip install 'datamover[stores]')") from e
     return ObjectStore(object_store(address), read_only=read_only)
 
 
@@ -124,10 +132,8 @@ def object_store(address: str) -> Any:
     IoFailed
         obstore does not support this kind of address.
     """
-    try:
+    with needing(f"{address} needs obstore", "stores"):
         from obstore.store import from_url
-    except ImportError as e:
-        raise Unsupported(f"{address} needs obstore (pip install 'datamover[stores]')") from e
     _settle_at_exit()
     options: dict[str, Any] = {"retry_config": RETRIES}
     if address.startswith("http://") or _endpoint_is_plain():
@@ -164,21 +170,28 @@ def _settle_at_exit() -> None:
     atexit.register(_settle)
 
 
-async def others_settle() -> set[Any]:
-    """Wait a moment for the other tasks of zarr's loop; return those that go on."""
+async def others_settle(seconds: float | None = None) -> set[Any]:
+    """Wait for the other tasks of zarr's loop; return those that go on after a time."""
     import asyncio
 
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    if left:
-        _, left = await asyncio.wait(left, timeout=SETTLE_SECONDS)
-    return left
+    this = asyncio.current_task()
+    _waiting.add(this)
+    try:
+        left = asyncio.all_tasks() - _waiting
+        if left:
+            ended, left = await asyncio.wait(left, timeout=seconds)
+            for task in ended:  # an error that nobody looks at is printed
+                task.cancelled() or task.exception()
+        return left
+    finally:
+        _waiting.discard(this)
 
 
 def _settle() -> None:
     import asyncio
 
     async def end() -> None:
-        for task in await others_settle():
+        for task in await others_settle(SETTLE_SECONDS):
             task.cancel()
         await asyncio.sleep(SETTLE_SECONDS / 20)  # the thread of the last answer still needs Python
 

@@ -151,13 +151,9 @@ def _take_rest(old: str, new: str) -> None:
 
 
 def _link(source: str, to: str) -> None:
-    try:
+    words = f"{source} cannot get a second name (a hard link); join all files to a new group"
+    with addresses.failing(words, of=(OSError,)):
         os.link(source, to)
-    except OSError as e:
-        raise IoFailed(
-            f"{source} cannot get a second name (a hard link): {e.strerror}; join all files to a "
-            "new group instead"
-        ) from e
 
 
 def _renamed(source: str, to: str, rename: Any) -> None:

@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from datamover.dtype_words import dtype_of
-from datamover.errors import IoFailed
 from datamover.files import chunk_boxes, write_back, zarr_group
+from datamover.files.addresses import failing
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.flat import FlatFile, contiguous_pieces
 from datamover.files.formats import ArraySpec, Order, Shape
 from datamover.files.space import ENCODED, naming_no_space
+from datamover.files.space import opened as opened_file
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -147,23 +148,17 @@ class OrdinaryArray(ChunkedArray):
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a whole chunk; None if it does not exist and has the fill value."""
         key = self._key(cell)
+        path = os.path.join(self._path, key)
         try:
-            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # not to wait for a pipe
-            fd = os.open(os.path.join(self._path, key), flags)
+            # Not to wait for a pipe.
+            with opened_file(path, os.O_NONBLOCK) as fd, self._reading(key):
+                data: Any = read_fully(fd, os.fstat(fd).st_size, 0)
+                if self._codec is not None:
+                    data = chunk_boxes.decode(self._codec, data, self._chunk_bytes)
+                flat = np.frombuffer(data, np.uint8)
+                self._check_size(flat.size)
         except FileNotFoundError:
             return None
-        try:
-            found = read_fully(fd, os.fstat(fd).st_size, 0)
-            data = found
-            if self._codec is not None:
-                data = chunk_boxes.decode(self._codec, found, self._chunk_bytes)
-            flat = np.frombuffer(data, np.uint8)
-            if flat.size != self._chunk_bytes:
-                raise ValueError(f"it holds {flat.size:,} bytes, not {self._chunk_bytes:,}")
-        except Exception as e:  # codecs raise many types for bytes that they cannot decode
-            raise self._unreadable(key, e) from e
-        finally:
-            os.close(fd)
         elements = flat.view(np.dtype((np.void, self.spec.dtype.itemsize)))
         return elements.reshape(self.granule, order=self._order)
 
@@ -173,26 +168,24 @@ class OrdinaryArray(ChunkedArray):
             super().read_part(cell, part, out)
             return
         key = self._key(cell)
+        path = os.path.join(self._path, key)
+        spec = ArraySpec(self.granule, self.spec.dtype, self._order)
         try:
-            with contextlib.closing(self._chunk_as_file(key)) as file:
-                file.read(tuple(s.start for s in part), out)
+            file = FlatFile(path, spec, 0, writable=False)
         except FileNotFoundError:
             self.fill(out)
-        except (ValueError, OSError, IoFailed) as e:
-            raise self._unreadable(key, e) from e
+            return
+        with contextlib.closing(file), self._reading(key):
+            self._check_size(os.path.getsize(path))
+            file.read(tuple(s.start for s in part), out)
 
-    def _chunk_as_file(self, key: str) -> FlatFile:
-        spec = ArraySpec(self.granule, self.spec.dtype, self._order)
-        path = os.path.join(self._path, key)
-        file = FlatFile(path, spec, 0, writable=False)
-        if (size := os.stat(path).st_size) != self._chunk_bytes:
-            file.close()
-            raise ValueError(f"it holds {size:,} bytes, not {self._chunk_bytes:,}")
-        return file
+    def _reading(self, key: str) -> contextlib.AbstractContextManager[None]:
+        # Codecs raise many types for bytes that they cannot decode.
+        return failing(f"{self._path} cannot be read in chunk {key}")
 
-    def _unreadable(self, key: str, e: Exception) -> IoFailed:
-        words = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
-        return IoFailed(f"{self._path} cannot be read in chunk {key}: {words}")
+    def _check_size(self, nbytes: int) -> None:
+        if nbytes != self._chunk_bytes:
+            raise ValueError(f"it holds {nbytes:,} bytes, not {self._chunk_bytes:,}")
 
     def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a whole chunk with any strides."""

@@ -35,7 +35,6 @@ from datamover.files import (
     names,
     placing,
     write_back,
-    zarr,
     zarr_output,
 )
 from datamover.files.agreement import Unfinished, threads_here, together
@@ -46,7 +45,7 @@ from datamover.files.staged_moves import MAX_BYTES
 from datamover.files.state import native_dtype
 from datamover.files.state_items import agree_on
 from datamover.files.stripes import file_ranks
-from datamover.files.zarr_array import ZarrArray
+from datamover.files.zarr_array import ZarrArray, reopened
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked, shape_of
 from datamover.mpi import collectively, comm_address
 from datamover.plans import redistribute
@@ -423,7 +422,7 @@ def _reopened(file: Any, path: str) -> Any:
         return file.reopened_to_write()
     file.close()
     if isinstance(file, (OrdinaryArray, ZarrArray)):
-        return zarr.reopened(path, file.spec.dtype)
+        return reopened(path, file.spec.dtype)
     raise Unsupported(
         f"{path} has chunks, or elements that only h5py reads: only contiguous HDF5 datasets can "
         "be written; create a new one"

@@ -10,7 +10,6 @@ each process to each other one.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ from datamover.files.agreement import together
 from datamover.files.array_steps import StagedMove, Step, steps_of
 from datamover.files.at_work import Background
 from datamover.files.file_array import FileArray
-from datamover.files.staged_moves import Files, StagedMoves
+from datamover.files.staged_moves import StagedMoves, transfer
 from datamover.files.state_items import agree_on
 from datamover.layouts import BlockCyclic, FloorPlan, IndexList, Region
 from datamover.lifeline import uninterrupted
@@ -165,19 +164,17 @@ class FileMover(Mover):
     def _make(self, move: StagedMove) -> None:
         """Create staging memory, and bind movers. Collective."""
         self._flags = _Flags(self._comm)
-        file, message_bytes = self._file, self._file.max_bytes // 4
-        self._files = Files(
-            lambda _: contextlib.nullcontext(file._open_file), file._threads, message_bytes
-        )
         self._moves = StagedMoves(
-            self._comm, [move] if self._steps else [], self._to_file, message_bytes,
+            self._comm, [move] if self._steps else [], self._to_file, self._file.max_bytes // 4,
             keeps=True, **self._said,
         )  # fmt: skip
         self._moves.bind()
 
     def _transfer(self, k: int, writes: bool) -> None:
-        self._files.transfer(self._moves.parts(k), writes)
-        nbytes = sum(part.nbytes for _, _, part in self._moves.parts(k))
+        parts, file = list(self._moves.parts(k)), self._file
+        files = {file.path: file._open_file}
+        transfer(parts, files, writes, file._threads, file.max_bytes // 4)
+        nbytes = sum(part.nbytes for _, _, part in parts)
         self._bytes["written_bytes" if writes else "read_bytes"] += nbytes
 
     def _steps_of_round(self) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -245,6 +246,11 @@ class FlatOutput(Output):
         check_flat_dtype(spec.dtype, "the output")
         super().__init__(spec, options)
 
+    def open(self, path: str) -> FlatFile:
+        """Open the file, which ends with the elements, for writing."""
+        offset = os.path.getsize(path) - self.spec.nbytes
+        return FlatFile(path, self.spec, offset, writable=True)
+
 
 def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
     """Set the size of a file and reserve its space, so that a full disk is detected at once.
@@ -262,22 +268,24 @@ def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
             os.posix_fallocate(fd, 0, nbytes)
 
 
-def check_flat_dtype(dtype: np.dtype, where: str) -> None:
+def check_flat_dtype(dtype: Any, where: str) -> None:
     """Reject dtypes whose elements do not have a fixed size.
 
     Raises
     ------
     Unsupported
     """
+    is_flexible = not isinstance(dtype, np.dtype) or dtype.kind == "T"  # text of zarr or NumPy
+    if is_flexible or dtype.hasobject:
+        raise Unsupported(
+            f"{where} has dtype {dtype}: Python objects and strings of any length have no fixed "
+            "size in bytes; convert it to numbers, fixed-length strings or a structured dtype of "
+            "those"
+        )
     if dtype.subdtype is not None:
         raise Unsupported(
             f"{where} has dtype {dtype}, whose elements are arrays; add their extents to the shape "
             "instead"
-        )
-    if dtype.hasobject:
-        raise Unsupported(
-            f"{where} has dtype {dtype}: Python objects have no fixed bytes that could be moved; "
-            "convert it to numbers, fixed-length strings or a structured dtype of those"
         )
     if dtype.itemsize == 0:
         raise Unsupported(f"{where} has dtype {dtype.str}, whose elements have no bytes at all")

@@ -321,7 +321,7 @@ def register(file_format: Format) -> None:
 @functools.cache
 def known() -> dict[str, Format]:
     """Return all formats by their names."""
-    from datamover.files import hdf5_format, npy, zarr  # noqa: F401  (each registers its own)
+    from datamover.files import hdf5_format, npy, zarr_output  # noqa: F401  (each registers its own)
 
     return _registered
 
@@ -342,9 +342,7 @@ def by_suffix(path: str) -> Format | None:
 
 
 def of_input(path: str, options: MoveOptions) -> Format:
-    """Return the format of an input: its own, by the option, its content, or its name."""
-    if (own := getattr(path, "file_format", None)) is not None:  # of a `many_files.Variable`
-        return own
+    """Return the format of an input: by the option, its content, or its name."""
     if addresses.is_address(path):
         return _at_address(
             path, options.input_format, ("zarr", "npy", "hdf5"),
@@ -602,14 +600,17 @@ def refuse(fields: tuple[str, ...], options: MoveOptions, words: str) -> None:
             raise InvalidArgument(f"{option(name)} {words}")
 
 
+def dtype_said(wanted: Any) -> np.dtype:
+    """Return the dtype of an option; raise InvalidArgument if NumPy does not have it."""
+    with addresses.failing(f"{wanted!r} is not a NumPy dtype", InvalidArgument):
+        return dtype_of(wanted)
+
+
 def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:
     """Return the requested dtype, if NumPy converts to it under "same_kind"."""
     if wanted is None:
         return given
-    try:
-        dtype = dtype_of(wanted)
-    except Exception as e:  # NumPy raises many types for an unknown dtype
-        raise InvalidArgument(f"{wanted!r} is not a NumPy dtype: {e}") from e
+    dtype = dtype_said(wanted)
     if dtype != given and dtype.kind in "biufc" and not dtype.isnative:
         native = dtype.newbyteorder("=")
         raise InvalidArgument(

@@ -15,8 +15,8 @@ from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.files import direct_zarr, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
-from datamover.files.zarr import ZarrOutput
 from datamover.files.zarr_array import ZarrArray, abandonable_store, rebound, zarr_python
+from datamover.files.zarr_output import ZarrOutput
 from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
 
 if TYPE_CHECKING:

@@ -49,16 +49,13 @@ def recognizes(path: str) -> bool:
     """
     if not os.path.isfile(path):
         return False
-    try:
-        with open(path, "rb") as file:
-            size, at = os.fstat(file.fileno()).st_size, 0
-            while at < size:
-                file.seek(at)
-                if file.read(len(SIGNATURE)) == SIGNATURE:
-                    return True
-                at = max(512, 2 * at)
-    except OSError as e:
-        raise IoFailed(f"{path} cannot be read: {e.strerror}") from e
+    with addresses.failing(f"{path} cannot be read"), open(path, "rb") as file:
+        size, at = os.fstat(file.fileno()).st_size, 0
+        while at < size:
+            file.seek(at)
+            if file.read(len(SIGNATURE)) == SIGNATURE:
+                return True
+            at = max(512, 2 * at)
     return False
 
 
@@ -121,22 +118,16 @@ class Tree:
         return self.first_names.get(_address(held))
 
 
-@contextlib.contextmanager
-def reading(where: str) -> Iterator[None]:
+def reading(where: str) -> contextlib.AbstractContextManager[None]:
     """Convert HDF5's many kinds of errors to one line that names the file, or its object.
 
     Raises
     ------
     IoFailed
     """
-    try:
-        yield
-    except Error:
-        raise
-    except (OSError, RuntimeError, LookupError, ValueError) as e:
-        words = e.args[0] if isinstance(e, LookupError) and e.args else e
-        kind = "object" if re.search(":/(?!/)", where) else "file"
-        raise IoFailed(f"{where} is not a readable HDF5 {kind}: {words}") from e
+    kind = "object" if re.search(":/(?!/)", where) else "file"
+    words = f"{where} is not a readable HDF5 {kind}"
+    return addresses.failing(words, of=(OSError, RuntimeError, LookupError, ValueError))
 
 
 def tree(group: Any, as_stored: bool = False) -> Tree:
@@ -230,32 +221,30 @@ def datasets(file: Any) -> dict[str, Any]:
     return tree(file).datasets
 
 
+@dataclasses.dataclass(eq=False)
 class OpenDataset(Reader):
     """A dataset and its open file, which closing it closes.
 
-    Parameters
+    Attributes
     ----------
-    file, dataset
+    _file, _dataset
         Of h5py.
-    place : tuple of str
+    _place : tuple of str
         Path of the file, and name of the dataset.
     spec : ArraySpec
-    data : AddressBlocks, optional
+    _data : AddressBlocks, optional
         The bytes of an object at an address.
     """
 
-    def __init__(
-        self,
-        file: Any,
-        dataset: Any,
-        place: tuple[str, str],
-        spec: ArraySpec,
-        data: AddressBlocks | None = None,
-    ):
-        self._file, self._dataset = file, dataset
-        self._place, self._data = place, data
-        self._where = ":/".join(place)
-        self.spec = spec
+    _file: Any
+    _dataset: Any
+    _place: tuple[str, str]
+    spec: ArraySpec
+    _data: AddressBlocks | None = None
+
+    @property
+    def _where(self) -> str:
+        return ":/".join(self._place)
 
     def check_unchanged(self) -> None:
         """Raise if an object at an address has changed since it was opened; open files cannot."""
@@ -323,13 +312,10 @@ class DatasetReader(OpenDataset):
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
         values = np.zeros(out.shape, self.spec.dtype)
-        try:
+        with addresses.failing(f"{self._where} cannot be read at {lo}"):
             here, memory = selection(self._dataset, lo, out.shape)
             self._dataset.id.read(memory, here, values, self._memory_type)
             out.view(self.spec.dtype)[...] = values
-        except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
-            words = f"{self._where} cannot be read at {lo}: {type(e).__name__}: {e}"
-            raise IoFailed(words) from e
 
 
 def selection(dataset: Any, lo: Shape, shape: Shape) -> tuple[Any, Any]:

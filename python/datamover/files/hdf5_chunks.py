@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoFailed
+from datamover.errors import InvalidArgument
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
+from datamover.files.addresses import failing
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, grid_of
 from datamover.files.hdf5_types import h5py
@@ -27,6 +28,13 @@ from datamover.files.hdf5_types import h5py
 COMPRESSORS = ("none", "gzip")
 #: h5py's default compression level.
 GZIP_LEVEL = 4
+
+
+def shuffle_of(spec: ArraySpec) -> Any:
+    """Return numcodecs' shuffle, which is HDF5's."""
+    from numcodecs import Shuffle
+
+    return Shuffle(spec.dtype.itemsize)
 
 
 class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
@@ -58,7 +66,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a whole chunk; None if it does not exist and has the fill value."""
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
-        try:
+        with failing(f"{self._where} cannot be read in the chunk at {first}"):
             found = self._place_of(cell, first)
             if found is None:
                 return None
@@ -69,9 +77,6 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
                     data = self._decoded(self._filters[k], data)
             if len(data) != self._chunk_bytes:
                 raise ValueError(f"it holds {len(data):,} bytes, not {self._chunk_bytes:,}")
-        except Exception as e:  # many types are raised for bytes that cannot be decoded
-            words = f"{type(e).__name__}: {e}"
-            raise IoFailed(f"{self._where} cannot be read in the chunk at {first}: {words}") from e
         return np.frombuffer(data, self._opaque).reshape(self.granule)
 
     def _place_of(self, cell: Shape, first: Shape) -> tuple[int, int, int] | None:
@@ -100,12 +105,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
     def _decoded(self, code: int, data: Any) -> Any:
         if code == h5py.h5z.FILTER_DEFLATE:
             return chunk_boxes.inflated(data, chunk_boxes.WBITS["zlib"], self._chunk_bytes)
-        itemsize = self.spec.dtype.itemsize
-        elems, rest = divmod(len(data), itemsize)
-        if rest:
-            raise ValueError("its bytes are not whole elements")
-        shuffled = np.frombuffer(data, np.uint8).reshape(itemsize, elems)
-        return np.ascontiguousarray(shuffled.T).reshape(-1)
+        return shuffle_of(self.spec).decode(data)
 
     def close(self) -> None:
         """Close the file."""
@@ -243,8 +243,7 @@ class ChunkedOutput(hdf5.OpenOutput, ChunkedArray):
         data = elems.view(np.uint8)
         if not self.is_encoded:
             return data
-        shuffled = data.reshape(-1, self.spec.dtype.itemsize).T
-        return zlib.compress(np.ascontiguousarray(shuffled), GZIP_LEVEL)
+        return zlib.compress(shuffle_of(self.spec).encode(data), GZIP_LEVEL)
 
     def put(self, cell: Shape, data: Any) -> None:
         """Write an encoded chunk; for None, HDF5 returns the fill value without a chunk."""

@@ -10,12 +10,13 @@ import contextlib
 import ctypes
 import functools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Unsupported
+from datamover.files.addresses import failing, needing
 from datamover.files.formats import ArraySpec
 
 #: File drivers of h5py with which a file, or an object at an address, is one run of bytes.
@@ -31,10 +32,8 @@ class _H5py:
     """
 
     def __getattr__(self, name: str) -> Any:
-        try:
+        with needing("HDF5 needs h5py", "files"):
             import h5py
-        except ImportError as e:
-            raise Unsupported("HDF5 needs h5py (pip install 'datamover[files]')") from e
         return getattr(h5py, name)
 
 
@@ -103,13 +102,9 @@ def kind_of(spec: ArraySpec, where: str = "the output") -> Any:
     return kind
 
 
-@contextlib.contextmanager
-def refusing(words: str) -> Iterator[None]:
+def refusing(words: str) -> contextlib.AbstractContextManager[None]:
     """Convert the errors of h5py, if HDF5 cannot create something, to Unsupported with `words`."""
-    try:
-        yield
-    except (TypeError, ValueError) as e:
-        raise Unsupported(f"{words}: {e}") from e
+    return failing(words, Unsupported, (TypeError, ValueError, OverflowError))
 
 
 def fill_bytes(dataset: Any) -> bytes:
@@ -215,11 +210,9 @@ def _call(name: str, properties: Any, *arguments: Any) -> None:
     """
     from h5py._objects import phil
 
-    try:
-        with phil:  # HDF5 admits one thread
-            status = getattr(_library(), name)(ctypes.c_int64(properties.id), *arguments)
-    except (AttributeError, OSError) as e:
-        raise Unsupported(f"{name} is not found in the HDF5 of h5py; reinstall h5py: {e}") from e
+    missing = f"{name} is not found in the HDF5 of h5py; reinstall h5py"
+    with failing(missing, Unsupported, (AttributeError, OSError)), phil:  # HDF5 admits one thread
+        status = getattr(_library(), name)(ctypes.c_int64(properties.id), *arguments)
     if status < 0:
         raise Unsupported(f"{name} of HDF5 failed")
 

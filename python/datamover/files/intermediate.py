@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from datamover.errors import IoFailed
 from datamover.files import addresses, placing
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, Reader, Shape, option, pieces_of, within
-from datamover.files.space import is_no_space
+from datamover.files.space import naming_no_space
 
 #: What is handed over, for errors.
 ENCODED = "encoded chunks on their way to the output"
@@ -115,8 +114,8 @@ class Intermediate(Reader):
 
     def _write(self, lo: Shape, part: np.ndarray) -> None:
         data = memoryview(part.reshape(-1).view(np.uint8))
-        with _naming(self._path, f"the intermediate of {self.spec.nbytes:,} bytes"):
-            _write_checked(self._file(lo), data)
+        what = f"the intermediate of {self.spec.nbytes:,} bytes"
+        _write_checked(self._file(lo), data, self._path, what)
 
     def _file(self, lo: Shape) -> str:
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
@@ -161,8 +160,8 @@ class Handover(ChunkedArray):
             self._hand_over(cell, data)
 
     def _hand_over(self, cell: Shape, data: Any) -> None:
-        with _naming(os.path.dirname(self._directory), ENCODED):
-            _write_checked(os.path.join(self._directory, ".".join(map(str, cell))), data)
+        path = os.path.join(self._directory, ".".join(map(str, cell)))
+        _write_checked(path, data, os.path.dirname(self._directory), ENCODED)
         self.handed.append(cell)
 
     def gather(self, count: int) -> None:
@@ -185,29 +184,20 @@ class Handover(ChunkedArray):
             self._output.close()
 
 
-def _write_checked(path: str, data: Any) -> None:
-    """Write a new file, whose directory is made unless it exists: data, and their checksum."""
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(os.path.dirname(path))
+def _write_checked(path: str, data: Any, directory: str, what: str) -> None:
+    """Write a new file: data, and their checksum. Its directory is made unless it exists.
+
+    The error of a full disk names the hidden directory's place, and what is written to it.
+    """
+    remedy = f"; it is for {what}: {option('temporary')} names another directory"
     data = memoryview(data)
-    with open(path, "xb") as file:
-        file.write(data)
-        file.write(crc32c(data).to_bytes(4, "little"))
+    with naming_no_space(directory, None, remedy):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(os.path.dirname(path))
+        with open(path, "xb") as file:
+            file.write(data)
+            file.write(crc32c(data).to_bytes(4, "little"))
 
 
 def _damaged(path: str) -> IoFailed:
     return IoFailed(f"{path}, encoded chunks of this move, was damaged; move again")
-
-
-@contextlib.contextmanager
-def _naming(directory: str, what: str) -> Iterator[None]:
-    """Name the directory, and what is written to it, in the error of a full disk."""
-    try:
-        yield
-    except OSError as e:
-        if is_no_space(e):
-            raise IoFailed(
-                f"not enough space in {os.path.dirname(directory)} for {what}; "
-                f"{option('temporary')} names another directory"
-            ) from e
-        raise

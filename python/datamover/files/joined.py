@@ -100,6 +100,11 @@ def named(path: str, name: str) -> str:
     return f"{path}/{name}" if os.path.isdir(path) else f"{path}:/{name}"
 
 
+def inexact(path: str, name: str, value: Any, base: str) -> str:
+    """Return the message for a value of an array that has none in the units of another file."""
+    return f"{named(path, name)}: {value} has no exact value in the units of {base}"
+
+
 def _of_array(array: Any) -> Described:
     traits = traits_of(array)
     said = {word: v for word, v in attributes_of(traits).items() if word in OF_MEANING}
@@ -252,10 +257,8 @@ class JoinedArray(Reader):
             try:
                 elements[...] = part.convert(elements)
             except ValueError as e:
-                raise IoFailed(
-                    f"{named(part.path, self._name)}: {e} has no exact value in the units of "
-                    f"{self._parts[0].path}"
-                ) from None
+                words = inexact(part.path, self._name, e, self._parts[0].path)
+                raise IoFailed(words) from None
 
     @contextlib.contextmanager
     def _opened(self, k: int) -> Iterator[Any]:

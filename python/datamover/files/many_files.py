@@ -35,9 +35,11 @@ from datamover.files.joined import (
     Part,
     contents,
     digest_of,
+    inexact,
     named,
     with_length,
 )
+from datamover.files.move_job import Opener
 from datamover.files.whole import Way
 
 log = logging.getLogger("datamover")
@@ -82,12 +84,6 @@ def files_of(source: Any) -> tuple[str, ...]:
     return found
 
 
-class Variable(str):
-    """The array of the first file, as an input of a move that opens all files."""
-
-    file_format: formats.Format
-
-
 class Many(Way):
     """Many files of one kind, in front of the way of the first (`whole.Way`), which creates them.
 
@@ -124,24 +120,24 @@ class Many(Way):
             if name in self.arrays:  # not if it is another name of an array
                 self.arrays[name] = with_length(self.arrays[name], axis, length)
 
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside the whole one) and options of one array."""
-        source, output, said = super().of_one(name, output, options)
+    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+        """Return input and options of one array."""
+        source, said = super().of_one(name, options)
         if name not in self._joined:
-            return source, output, said
+            return source, said
         axis, parts = self._joined[name]
         if isinstance(said, GrowingOptions) and said.most and said.most[axis] is not None:
             most = with_length(said.most, axis, _total(parts))
             said = dataclasses.replace(said, most=most)
-        variable = Variable(source)
-        variable.file_format = dataclasses.replace(
-            formats.named(str(said.input_format)), open_reader=functools.partial(self._open, name)
-        )
-        return variable, output, said
+        return source, said
+
+    def opener_of(self, name: str) -> Opener | None:
+        """Return what opens an array of all files."""
+        return functools.partial(self._open, name) if name in self._joined else None
 
     def _open(self, name: str, source: str, options: MoveOptions) -> JoinedArray:
         axis, parts = self._joined[name]
-        return JoinedArray(name, parts, axis, self._spec_of(name, str(source), options), options)
+        return JoinedArray(name, parts, axis, self._spec_of(name, source, options), options)
 
     def _tell_of_growing(self) -> None:
         """Do nothing: the dimension that grows is the joined one."""
@@ -288,9 +284,7 @@ class Many(Way):
         try:
             return exact(times if convert is None else convert(times))
         except ValueError as e:
-            raise Mismatch(
-                f"{named(path, name)}: {e} has no exact value in the units of {self.base}"
-            ) from None
+            raise Mismatch(inexact(path, name, e, self.base)) from None
 
     def _check_order(
         self, name: str, is_time: bool, paths: Sequence[str], times: Sequence[np.ndarray]

@@ -40,6 +40,7 @@ PHASES = ("set_up", "read", "redistribute", "write", "sync", "check")
 
 #: Called on every process with the bytes that it has read or written since the last call.
 Progress = Callable[[int], None]
+Opener = Callable[[str, MoveOptions], Reader]
 
 
 def threads_of(comm: Any) -> int:
@@ -85,10 +86,15 @@ class Job:
     path : str
         Where the output is written: its hidden name, or its address.
     options : MoveOptions
+    opener : callable, optional
+        Opens the input, if that is not the array of its format at `source`.
     """
 
-    def __init__(self, comm, source: str, output: str, path: str, options: MoveOptions):
-        self.comm = comm
+    def __init__(
+        self, comm, source: str, output: str, path: str, options: MoveOptions,
+        opener: Opener | None = None,
+    ):  # fmt: skip
+        self.comm, self._opener = comm, opener
         self.source, self._output_name, self.path = source, output, path
         self.options = options
         self.nprocs = 1 if comm is None else comm.size
@@ -196,7 +202,7 @@ class Job:
 
     def _stamp_of_input(self) -> tuple[int, ...] | None:
         """Identify the file of the input, or its metadata in a directory, and its state."""
-        if not isinstance(self.source, str) or addresses.is_address(self.source):
+        if addresses.is_address(self.source):
             return None  # they find out by themselves
         files = [os.path.join(self.source, name) for name in ("zarr.json", ".zarray")]
         for path in (*files, self.source):
@@ -219,13 +225,18 @@ class Job:
     def open_input(self) -> None:
         """Open the input, and determine the output. Local."""
         options = self.options
-        input_format = formats.of_input(self.source, options)
+        is_own = self._opener is not None
+        input_format = (
+            formats.named(str(options.input_format))
+            if is_own
+            else formats.of_input(self.source, options)
+        )
         self.format = formats.of_output(self._output_name, options)
         options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
         for_output = dataclasses.replace(options, output_format=self.format.name)
         self._stamp = self._stamp_of_input()
-        self.reader = input_format.open_reader(self.source, for_output)
+        self.reader = (self._opener or input_format.open_reader)(self.source, for_output)
         if self.reader.spec.dtype.hasobject:
             strings.refuse_options(self.source, self.format.name, options)
         given = self.reader.spec
@@ -332,13 +343,12 @@ class Job:
                 if self.rank == 0:
                     self.between.claim(True)
             with together(self.comm):
-                try:
+                words = (
+                    f"{self.temporary} is another directory on another process; "
+                    f"{formats.option('temporary')} must name one that all processes share"
+                )
+                with addresses.failing(words, of=(FileNotFoundError,)):
                     self.between.hold()
-                except FileNotFoundError as e:
-                    raise IoFailed(
-                        f"{self.temporary} is another directory on another process; "
-                        f"{formats.option('temporary')} must name one that all processes share"
-                    ) from e
 
     def _gather(self) -> None:
         """Write the chunks of all processes to the output. Collective."""

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from datamover.dtype_words import check_words, dtype_of, is_of_ml_dtypes
+from datamover.dtype_words import check_words, is_of_ml_dtypes
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.addresses import AddressBytes
@@ -22,6 +22,7 @@ from datamover.files.formats import (
     Format,
     MoveOptions,
     check_shape,
+    dtype_said,
     option,
     register,
 )
@@ -50,7 +51,7 @@ def _header(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
 
     NumPy's own functions do not read headers of version 3, and create the dtype unchecked.
     """
-    try:
+    with addresses.failing(f"{path} is not a readable .npy file"):
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0), (3, 0)):
             raise ValueError(f"its header has version {version}")
@@ -71,10 +72,6 @@ def _header(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
             raise ValueError(f"its header is {said}")
         check_words(descr)
         dtype = np.lib.format.descr_to_dtype(descr)
-    except OSError:
-        raise
-    except Exception as e:  # evaluating a header of foreign bytes fails in many ways
-        raise IoFailed(f"{path} is not a readable .npy file: {e}") from e
     return ArraySpec(shape, dtype, "F" if is_fortran else "C"), file.tell()
 
 
@@ -125,11 +122,6 @@ class NpyOutput(FlatOutput):
             _create(path, self.spec)
         return {}
 
-    def open(self, path: str) -> FlatFile:
-        """Open the file for writing."""
-        offset = os.path.getsize(path) - self.spec.nbytes
-        return FlatFile(path, self.spec, offset, writable=True)
-
 
 def _create(path: str, spec: ArraySpec) -> None:
     if spec.nbytes == 0 or not spec.shape:
@@ -159,10 +151,7 @@ def open_raw(path: str, options: MoveOptions) -> FlatFile:
         raise IoFailed(f"{path} is a directory, not a raw file")
     if any(extent < 0 for extent in options.shape or ()):
         raise InvalidArgument(f"the shape {options.shape} has a negative extent")
-    try:
-        dtype = dtype_of(options.dtype)
-    except Exception as e:  # NumPy raises many types for an unknown dtype
-        raise InvalidArgument(f"{options.dtype!r} is not a NumPy dtype: {e}") from e
+    dtype = dtype_said(options.dtype)
     check_flat_dtype(dtype, path)
     spec = ArraySpec(tuple(options.shape or ()), dtype, options.order or "C")
     size = os.path.getsize(path)
@@ -183,10 +172,6 @@ class RawOutput(FlatOutput):
         """Reserve the space."""
         reserve(path, self.spec.nbytes)
         return {}
-
-    def open(self, path: str) -> FlatFile:
-        """Open the file for writing."""
-        return FlatFile(path, self.spec, 0, writable=True)
 
 
 #: Anything may be raw, so none is recognized.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import errno
 import fcntl
 import logging
@@ -61,12 +62,11 @@ def temporary_path(output: str, token: str) -> str:
     return os.path.join(directory, f".{name}.{token}.partial")
 
 
-class LocalPlace:
-    """An output with a path: written under a hidden name, renamed when it is complete.
+@dataclasses.dataclass(eq=False)
+class Place:
+    """The place of an output. Every process has its own; the first one alone checks it.
 
-    Every process has its own; `check`, `claim` and `finish` are called on one.
-
-    Parameters
+    Attributes
     ----------
     source : str or None
         The input; None if it is not a file, which cannot be the output.
@@ -74,23 +74,32 @@ class LocalPlace:
     token : str
         See `token`.
     overwrite, overwrite_group : bool
+        The latter is None for a caller without this option.
     member : str, optional
         The dataset of an HDF5 file that is written.
     """
 
-    def __init__(
-        self,
-        source: str | None,
-        output: str,
-        token: str,
-        overwrite: bool = False,
-        overwrite_group: bool | None = False,
-        member: str | None = None,
-    ):
-        self._said = (source, output, overwrite, overwrite_group, member)
-        self._output, self._overwrite = output, overwrite
+    source: str | None
+    output: str
+    token: str
+    overwrite: bool = False
+    overwrite_group: bool | None = False
+    member: str | None = None
+
+    def __post_init__(self) -> None:
+        """Set what a kind of place has of its own."""
+        raise NotImplementedError
+
+
+class LocalPlace(Place):
+    """An output with a path: written under a hidden name, renamed when it is complete.
+
+    `check`, `claim` and `finish` are called on one process.
+    """
+
+    def __post_init__(self) -> None:
         #: The hidden name under which it is written.
-        self.path = temporary_path(output, token)
+        self.path = temporary_path(self.output, self.token)
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
@@ -105,15 +114,14 @@ class LocalPlace:
         IoFailed
             As `check_place`.
         """
-        source, output, *_ = self._said
-        if source is not None and not addresses.is_address(source):
-            _check_apart(source, output)
-        check_place(*self._said[1:])
-        series_lock.check_free(self._output)
+        if self.source is not None and not addresses.is_address(self.source):
+            _check_apart(self.source, self.output)
+        check_place(self.output, self.overwrite, self.overwrite_group, self.member)
+        series_lock.check_free(self.output)
 
     def claim(self, is_directory: bool) -> None:
         """Create the empty unfinished output; remove leftovers of killed moves."""
-        remove_leftovers(self._output)
+        remove_leftovers(self.output)
         self._removes = True
         self._lock = claim(self.path, is_directory)
 
@@ -133,17 +141,31 @@ class LocalPlace:
 
     def finish(self) -> None:
         """Give the output its name, unless a series was opened there in the meantime."""
-        series_lock.check_free(self._output)
-        place(self.path, self._output, self._overwrite)
+        series_lock.check_free(self.output)
+        place(self.path, self.output, self.overwrite)
         self._is_placed = True
 
     def give_back(self) -> None:
-        """Remove the old output, or a new one that is not complete."""
+        """End this process's part: remove the old or the unfinished output, and the lock.
+
+        Never raises. The process that created the unfinished output removes it. Another one removes
+        a directory of that name only if it is not theirs: it was removed, and created again by late
+        chunks. If the output has its name, the hidden name is that of the old output, which the
+        process that removes it lists.
+        """
         with lifeline.all_deferred():
             lock, self._lock = self._lock, None
             if self._removes and not self._is_placed:
                 zarr_array.settle()
-            give_back(self.path, self._output, self._removes, lock)
+            its = (self.path, self.output)
+            try:
+                if self._removes or not (lock is None or any(_is_still(lock, p) for p in its)):
+                    clean_up(*its)
+            except OSError as e:
+                log.warning("%s could not be removed: %s", self.path, e)
+            finally:
+                if lock is not None:
+                    let_go(lock)
 
 
 def begin(
@@ -488,33 +510,6 @@ def _remove_if_left(temporary: str, output: str) -> bool:
         except OSError:  # another user's
             return False
     return True
-
-
-def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> None:
-    """End one process's part in an output: remove the old or unfinished one, and the lock.
-
-    Never raises.
-
-    Parameters
-    ----------
-    temporary, output : str
-    removes : bool
-        Whether this process created the unfinished output. Another process removes a directory of
-        that name only if it is not theirs: it was removed, and created again by late chunks.
-    lock : int or None
-        The result of `claim` or `hold`.
-    """
-    try:
-        # If it has the output's name, the hidden name is that of the old output, which the process
-        # that removes it lists.
-        its = (temporary, output)
-        if removes or not (lock is None or any(_is_still(lock, path) for path in its)):
-            clean_up(temporary, output)
-    except OSError as e:
-        log.warning("%s could not be removed: %s", temporary, e)
-    finally:
-        if lock is not None:
-            let_go(lock)
 
 
 def clean_up(temporary: str, output: str) -> None:

@@ -20,6 +20,7 @@ from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
 from datamover.files import names, placing, series_lock, zarr_group
+from datamover.files.addresses import failing
 from datamover.files.agreement import Unfinished, together
 from datamover.files.growing_array import StepWriter, Variable, create
 from datamover.files.staged_moves import StagedMoves, Work
@@ -215,10 +216,9 @@ class Series(Unfinished):
     def _group(self) -> Any:
         import zarr
 
-        try:
+        words = f"{self.path} is not a Zarr group: there is no series to resume"
+        with failing(words, of=(FileNotFoundError,)):
             return zarr.open_group(self.path, mode="r+", use_consolidated=False)
-        except FileNotFoundError as e:
-            raise IoFailed(f"{self.path} is not a Zarr group: there is no series to resume") from e
 
     def _create(self, overwrite: bool) -> None:
         """Create the group with empty arrays in place of an old one. By the first process."""

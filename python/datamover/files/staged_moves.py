@@ -60,50 +60,35 @@ KEPT_STEPS = 8
 Part = tuple[str, Shape, np.ndarray]
 
 
-class Files:
-    """Arrays in files, opened by name while threads read or write parts of them. Local.
+def transfer(
+    parts: list[Part], files: Mapping[str, Any], to_file: bool, threads: int, max_bytes: int
+) -> None:
+    """Write parts, or fill them in the byte order of the machine, which movers need. Local.
 
     Parameters
     ----------
-    open : callable
-        Returns a context of the open array of a name.
+    parts : list of Part
+    files : mapping of str to Reader
+        Open arrays, by name.
+    to_file : bool
     threads : int
     max_bytes : int
         Limit of the memory for elements that are being encoded or decoded.
     """
 
-    def __init__(
-        self,
-        open: Callable[[str], contextlib.AbstractContextManager[Any]],
-        threads: int,
-        max_bytes: int,
-    ):
-        self._open, self._threads, self._max_bytes = open, threads, max_bytes
+    def work(task: tuple[Any, Shape, np.ndarray]) -> None:
+        file, at, piece = task
+        if to_file:
+            file.write(at, piece.astype(file.spec.dtype, copy=False))
+            return
+        file.read(at, piece)
+        if piece.dtype != file.spec.dtype:
+            piece.view(file.spec.dtype).byteswap(inplace=True)
 
-    def transfer(self, parts: Iterator[Part], to_file: bool) -> None:
-        """Write parts, or fill them in the byte order of the machine, which movers need."""
-
-        def work(file: Any, at: Shape, piece: np.ndarray) -> None:
-            if to_file:
-                file.write(at, piece.astype(file.spec.dtype, copy=False))
-                return
-            file.read(at, piece)
-            if piece.dtype != file.spec.dtype:
-                piece.view(file.spec.dtype).byteswap(inplace=True)
-
-        found = list(parts)
-        with contextlib.ExitStack() as opened:
-            files: dict[str, Any] = {}
-            for name, _, _ in found:
-                if name not in files:
-                    files[name] = opened.enter_context(self._open(name))
-            tasks = (
-                (files[name], *box)
-                for name, lo, part in found
-                for box in boxes(lo, part, files[name])
-            )
-            threads = threads_within(self._threads, files.values(), self._max_bytes)
-            do_all(tasks, lambda task: work(*task), threads)
+    tasks = (
+        (files[name], *box) for name, lo, part in parts for box in boxes(lo, part, files[name])
+    )
+    do_all(tasks, work, threads_within(threads, files.values(), max_bytes))
 
 
 def boxes(lo: Shape, array: np.ndarray, file: Any) -> Iterator[tuple[Shape, np.ndarray]]:
@@ -381,11 +366,7 @@ class Work:
         default STEP_BYTES; otherwise all arrays go through staging memory. Collective, the same
         everywhere.
         """
-        self.files = Files(
-            lambda name: contextlib.closing(open(name)),
-            threads_here(self._address),
-            self.max_bytes // 4,
-        )
+        self._open, self._threads = open, threads_here(self._address)
         goes_direct, step_bytes = not step_bytes, step_bytes or STEP_BYTES
         most_bytes = self.max_bytes // 2
         moves: list[StagedMove] = []
@@ -429,7 +410,17 @@ class Work:
     def transfer_direct(self) -> None:
         """Read or write the arrays that need no mover. Collective."""
         with together(self._comm):
-            self.files.transfer(direct_parts(self._direct, self._comm.rank), self._to_file)
+            self.transfer_parts(direct_parts(self._direct, self._comm.rank))
+
+    def transfer_parts(self, parts: Iterator[Part]) -> None:
+        """Read or write parts of this process, in files that are open meanwhile. Local."""
+        found = list(parts)
+        with contextlib.ExitStack() as opened:
+            files = {
+                name: opened.enter_context(contextlib.closing(self._open(name)))
+                for name in dict.fromkeys(name for name, _, _ in found)
+            }
+            transfer(found, files, self._to_file, self._threads, self.max_bytes // 4)
 
     def execute(self, moves: StagedMoves) -> None:
         """Read or write the arrays of a group. Collective."""
@@ -437,7 +428,7 @@ class Work:
             if self._to_file:
                 moves.mover(k)()
             with together(self._comm):
-                self.files.transfer(moves.parts(k), self._to_file)
+                self.transfer_parts(moves.parts(k))
             if not self._to_file:
                 moves.mover(k)()
 

@@ -21,6 +21,7 @@ from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names
 from datamover.files.agreement import together
+from datamover.files.formats import MoveOptions
 from datamover.files.staged_moves import MAX_BYTES, Work
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
@@ -37,7 +38,7 @@ from datamover.files.state_items import (
     targets_of,
 )
 from datamover.files.state_save import Save, Saving
-from datamover.files.state_stores import Origin, StoreOptions, Target, whole
+from datamover.files.state_stores import Origin, Target, whole
 from datamover.files.stripes import file_ranks, writers_of
 from datamover.layouts import Layout
 from datamover.mpi import collectively
@@ -216,7 +217,7 @@ def save(
 
     layouts_of_rows = gathered_rows(address, arrays)
 
-    def prepare() -> tuple[State, StoreOptions, dict[str, Any]]:
+    def prepare() -> tuple[State, dict[str, Any]]:
         state = state_of(arrays, comm.size, layouts_of_rows())
         output = names.place_of(path)
         check_items(state.items, comm)
@@ -232,16 +233,15 @@ def save(
         if compressor is not None and not isinstance(compressor, str):
             raise WrongType(f"compressor is {compressor!r}, it must be a string")
         boxes = {str(n): integers(box, f"chunks of {n!r}") for n, box in (chunks or {}).items()}
-        options = StoreOptions(boxes, compressor, zarr_format, names.names_said(dimensions))
         passed |= {
             "chunks=": sorted(boxes.items()),
             "compressor=": compressor,
             "zarr_format=": zarr_format,
-            "dimensions=": sorted(options.dimensions.items()),
+            "dimensions=": sorted(names.names_said(dimensions).items()),
         }
-        return state, options, passed | state.described()
+        return state, passed | state.described()
 
-    state, options, passed = collectively(address, prepare)
+    state, passed = collectively(address, prepare)
     try:
         agree_on(address, passed)
     except Mismatch as error:
@@ -249,7 +249,9 @@ def save(
         raise Mismatch(f"{error}{hint}") from None
     agree_on_dtypes(address, state.items)
     output = passed["path="]
-    target = collectively(address, lambda: Target(output, state, options))
+    options = MoveOptions(compressor=compressor, zarr_format=zarr_format)
+    by_name = dict(passed["chunks="]), dict(passed["dimensions="])
+    target = collectively(address, lambda: Target(output, state, options, *by_name))
     work = Work(comm, state.items, passed["writers="], passed["max_bytes="], to_file=True)
     return Save(comm, output, work, passed["overwrite="]).run(target, passed["wait="])
 

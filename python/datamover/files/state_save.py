@@ -85,7 +85,7 @@ class Save:
         """
         try:
             for moves in self._captured:
-                self._work.files.transfer(moves.parts(0), to_file=True)
+                self._work.transfer_parts(moves.parts(0))
             self._place.sync()
         finally:
             self.let_go()

@@ -26,7 +26,7 @@ from datamover.files import (
     hdf5_format,
     hdf5_types,
     npy,
-    zarr,
+    zarr_array,
     zarr_group,
     zarr_output,
 )
@@ -41,33 +41,10 @@ from datamover.files.names import (
     checked_names,
     place_of,
 )
-from datamover.files.space import is_no_space
 from datamover.files.state_items import State
 
 #: Approximate default size of chunks of distributed arrays in Zarr.
 CHUNK_BYTES = 4 << 20
-
-
-@dataclasses.dataclass(frozen=True)
-class StoreOptions:
-    """Options of a Zarr store: chunks by name, compressor, format; and names of dimensions."""
-
-    chunks: dict[str, Shape]
-    compressor: str | None
-    zarr_format: int | None
-    dimensions: dict[str, Names]
-
-    def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
-        """Return the options of one array."""
-        chunks = self.chunks.get(name)
-        if chunks is None and spec is not None and self.zarr_format is not None:
-            chunks = nearly_cubic(spec, CHUNK_BYTES)
-        return MoveOptions(
-            chunks=chunks,
-            compressor=self.compressor,
-            zarr_format=self.zarr_format,
-            output_member=name,
-        )
 
 
 class Target:
@@ -78,7 +55,10 @@ class Target:
     path : str
         The extension selects the format.
     state : State
-    options : StoreOptions
+    options : MoveOptions
+        Compressor and format for Zarr.
+    chunks, dimensions : dict
+        Extents of chunks, and names of dimensions, by name.
 
     Raises
     ------
@@ -88,23 +68,31 @@ class Target:
         The format cannot hold an array, or does not have its name.
     """
 
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        self._format = _format_of(path, options)
+    def __init__(
+        self,
+        path: str,
+        state: State,
+        options: MoveOptions,
+        chunks: dict[str, Shape],
+        dimensions: dict[str, Names],
+    ):
+        self._format = _format_of(path, options, chunks)
         self.is_directory = self._format == "zarr"
         if self.is_directory:
-            options = dataclasses.replace(
-                options, zarr_format=zarr_output.format_at(path, options.zarr_format)
-            )
-            _check_for_zarr(state, options)
+            options = zarr_output.settled(path, options)
+            _check_for_zarr(state, chunks, options.zarr_format or 3)
             state = _of_json(state)
         elif self._format == "npy":
-            _check_for_npy(state, options)
+            _check_for_npy(state, dimensions)
         self._state, self._zarr_format = state, options.zarr_format
-        names = _named_dimensions(options.dimensions, state.specs())
+        names = _named_dimensions(dimensions, state.specs())
         self._outputs: dict[str, formats.Output] = {}
         for name, spec in state.specs().items():
             spec = dataclasses.replace(spec, dimension_names=names.get(name))
-            said = options.of(name, spec if name in state.items else None)
+            box = chunks.get(name)
+            if box is None and self.is_directory and name in state.items:
+                box = nearly_cubic(spec, CHUNK_BYTES)
+            said = dataclasses.replace(options, chunks=box, output_member=name)
             try:
                 self._outputs[name] = formats.named(self._format).output(spec, said)
             except Error as e:
@@ -133,12 +121,8 @@ class Target:
 
     def _write_values(self, file: Any) -> None:
         for name, value in self._state.values.items():
-            try:
+            with hdf5_types.refusing(f"HDF5 cannot hold the value {name!r}"):
                 file.attrs[name] = value
-            except (TypeError, ValueError, OSError, RuntimeError, OverflowError) as e:
-                if isinstance(e, OSError) and is_no_space(e):
-                    raise
-                raise Unsupported(f"HDF5 cannot hold the value {name!r}: {e}") from e
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
@@ -194,7 +178,7 @@ def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
                 )
 
 
-def _format_of(path: str, options: StoreOptions) -> str:
+def _format_of(path: str, options: MoveOptions, chunks: dict[str, Shape]) -> str:
     """Return the format of an output by its extension: "zarr", "hdf5" or "npy"."""
     by_name = formats.by_suffix(path)
     found = "raw" if by_name is None else by_name.name
@@ -205,23 +189,23 @@ def _format_of(path: str, options: StoreOptions) -> str:
     if found == "raw":
         known = ", ".join((".zarr", ".npy", *HDF5_SUFFIXES))
         raise InvalidArgument(f"the format of {path} is unknown; use one of {known}")
-    of_zarr = (options.chunks or None, options.compressor, options.zarr_format)
+    of_zarr = (chunks or None, options.compressor, options.zarr_format)
     if found != "zarr" and of_zarr != (None, None, None):
         raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
     return found
 
 
-def _check_for_zarr(state: State, options: StoreOptions) -> None:
-    unknown = sorted(set(options.chunks) - set(state.items))
+def _check_for_zarr(state: State, chunks: dict[str, Shape], zarr_format: int) -> None:
+    unknown = sorted(set(chunks) - set(state.items))
     if unknown:
         raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
     for name in (*state.items, *state.arrays):
-        if not can_be_in_zarr(name, options.zarr_format or 3):
+        if not can_be_in_zarr(name, zarr_format):
             raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
 
 
-def _check_for_npy(state: State, options: StoreOptions) -> None:
-    if options.dimensions:
+def _check_for_npy(state: State, dimensions: dict[str, Names]) -> None:
+    if dimensions:
         raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
     if len(state.items) != 1 or state.arrays or state.values:
         raise InvalidArgument("an .npy file holds one distributed array and nothing else")
@@ -312,9 +296,9 @@ class Origin:
             return npy.open_reader(self.path, MoveOptions())
         place = self.path if is_one else f"{self.path}/{name}"
         if self._at_address:
-            return zarr.open_reader(place_of(place), MoveOptions())
+            return zarr_array.open_reader(place_of(place), MoveOptions())
         # A plain array needs nothing else from zarr-python: each step opens it again.
-        return direct_zarr.opened(place) or zarr.open_reader(place, MoveOptions())
+        return direct_zarr.opened(place) or zarr_array.open_reader(place, MoveOptions())
 
     def described(self, name: str) -> tuple[ArraySpec, Shape]:
         """Return the spec of an array, and the extents of its chunks."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported
-from datamover.files import formats, hdf5, hdf5_attributes, hdf5_types
+from datamover.files import addresses, formats, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.formats import MoveOptions, Output, Reader, Shape, boxes_of, slices_at
 from datamover.files.hdf5_types import h5py
 
@@ -137,11 +137,10 @@ def _check_copy(where: str, dataset: Any, made: Any) -> None:
     """
     for lo, hi in _written_boxes(dataset):
         box = tuple(map(slice, lo, hi))
-        try:
+        words = f"{where} has elements that h5py does not read: they cannot be checked"
+        remedy = f"leave out {formats.option('check')}"
+        with addresses.failing(f"{words}; {remedy}", Unsupported, (TypeError,)):
             values, copied = dataset[box], made[box]
-        except TypeError as e:
-            words = f"{where} has elements that h5py does not read: they cannot be checked"
-            raise Unsupported(f"{words}; leave out {formats.option('check')} ({e})") from e
         pairs = zip(np.ravel(values), np.ravel(copied), strict=True)
         if not all(np.array_equal(old, new) for old, new in pairs):
             raise differs(where)
@@ -209,11 +208,10 @@ class StringsReader(hdf5.OpenDataset):
         InvalidArgument
             A string is not UTF-8.
         """
-        with hdf5.reading(self._where):
-            try:
-                out[...] = self._dataset.asstr()[slices_at(lo, out.shape)]
-            except UnicodeDecodeError as e:
-                raise InvalidArgument(f"{self._where} has a string that is not UTF-8: {e}") from e
+        words = f"{self._where} has a string that is not UTF-8"
+        is_text = addresses.failing(words, InvalidArgument, (UnicodeDecodeError,))
+        with hdf5.reading(self._where), is_text:
+            out[...] = self._dataset.asstr()[slices_at(lo, out.shape)]
 
 
 class StringsWriter(hdf5.OpenOutput):

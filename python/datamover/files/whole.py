@@ -33,7 +33,7 @@ from datamover.files import (
     zarr_output,
 )
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, Shape
-from datamover.files.move_job import Job
+from datamover.files.move_job import Job, Opener
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -69,9 +69,12 @@ class Way:
         Format of a Zarr output; set before it is opened.
     leaves_out : bool
         Whether to leave out what the output cannot have, with a warning, and move the rest.
+    has_directory : bool
+        Whether each array of the output has a place of its own in it.
     """
 
     is_one = True
+    has_directory = False
     groups: Iterable[str] = ()
     zarr_format = 3
     leaves_out = True
@@ -106,9 +109,13 @@ class Way:
         if not self.arrays and not self.copied:
             raise InvalidArgument(f"{self.source} {what}")
 
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside the whole one) and options of one array."""
-        return self.source, output, options
+    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+        """Return input and options of one array."""
+        return self.source, options
+
+    def opener_of(self, name: str) -> Opener | None:
+        """Return what opens the input of one array; None for that of its format."""
+        return None
 
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create everything except the elements of `arrays`; log what is left out."""
@@ -127,6 +134,8 @@ class Way:
 class ToZarr(Way):
     """A way to a Zarr group."""
 
+    has_directory = True
+
     def check(self) -> None:
         """Reject names that Zarr does not have."""
         self.refuse(
@@ -135,19 +144,9 @@ class ToZarr(Way):
             "by one",
         )
 
-    def input_of(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the input of one array, and its options."""
-        raise NotImplementedError
-
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of a group; "" is the name of the whole."""
         raise NotImplementedError
-
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside the whole one) and options of one array."""
-        source, said = self.input_of(name)
-        own = dataclasses.replace(options, output_format="zarr", **said)
-        return source, f"{output}/{name}", own
 
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create groups with their attributes, and arrays without elements."""
@@ -207,9 +206,10 @@ def _shape(where: str, metadata: dict[str, Any]) -> Shape:
 class ZarrToZarr(WholeZarr, ToZarr):
     """A group that becomes another one."""
 
-    def input_of(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the input of one array, and its options."""
-        return self.where(name), {"input_format": "zarr"}
+    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+        """Return input and options of one array."""
+        own = dataclasses.replace(options, input_format="zarr", output_format="zarr")
+        return self.where(name), own
 
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of a group; "" is the name of the whole."""
@@ -227,15 +227,15 @@ class ZarrToHdf5(WholeZarr):
         """Reject names that are not UTF-8."""
         self.refuse(names.is_utf8, "which is not UTF-8; rename it")
 
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output and options of one array."""
+    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+        """Return input and options of one array."""
         is_text = name in self.texts
         said = dataclasses.replace(
             options, output_member=name, input_format="zarr", output_format="hdf5",
             compressor=options.compressor if self.arrays[name] and not is_text else None,
             output_dtype=np.dtype(object) if is_text else None,
         )  # fmt: skip
-        return self.where(name), output, said
+        return self.where(name), said
 
     def make(self, place: str, outputs: dict[str, Any], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
@@ -380,6 +380,7 @@ def jobs_of(
     for name in way.arrays:
         has_chunks = is_one or shapes.get(name) == dims
         its = plain if has_chunks else dataclasses.replace(plain, chunks=None)
-        source, own, said = way.of_one(name, output, its)
-        found[name] = Job(comm, source, own, place + own[len(output) :], said)
+        source, own = way.of_one(name, its)
+        inner, opener = f"/{name}" if way.has_directory else "", way.opener_of(name)
+        found[name] = Job(comm, source, output + inner, place + inner, own, opener)
     return found

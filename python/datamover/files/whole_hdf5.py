@@ -168,9 +168,10 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
                 self.source, names,
             )  # fmt: skip
 
-    def input_of(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the input of one array, and its options."""
-        return self.source, {"input_format": "hdf5", "member": name}
+    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+        """Return input and options of one array."""
+        own = dataclasses.replace(options, input_format="hdf5", output_format="zarr", member=name)
+        return self.source, own
 
     def make(self, place: str, outputs: Any, options: Any) -> Late:
         """Create everything except the elements; log what is left out."""
@@ -229,8 +230,8 @@ class Hdf5ToHdf5(WholeHdf5):
         has_objects = strings.is_copied_in_hdf5(where, dataset)
         return has_objects or dataset.shape is None or strings.is_unwritten(dataset)
 
-    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output and options of one array."""
+    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+        """Return input and options of one array."""
         dataset = self.file[name]
         compressor = None
         if dataset.shape and (dataset.chunks or options.compressor):
@@ -241,7 +242,7 @@ class Hdf5ToHdf5(WholeHdf5):
             input_format="hdf5", output_format="hdf5",
         )  # fmt: skip
         growing = hdf5_chunks.GrowingOptions(**vars(said), most=dataset.maxshape)
-        return self.source, output, growing
+        return self.source, growing
 
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Boxes of a Zarr array that zarr-python reads and writes, and its stores.
+"""Zarr arrays that zarr-python reads and writes, its stores, and the opening of any array.
 
 Stores for outputs can be stopped, and metadata held back.
 """
@@ -18,27 +18,34 @@ from typing import Any, cast
 import numpy as np
 
 from datamover import lifeline
-from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import addresses
+from datamover.errors import InvalidArgument, IoFailed
+from datamover.files import addresses, direct_zarr, zarr_group
+from datamover.files.addresses import METADATA
 from datamover.files.at_work import return_large_blocks
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
-from datamover.files.formats import ArraySpec, Reader, Shape, pieces_of, slices_at
+from datamover.files.flat import check_flat_dtype
+from datamover.files.formats import (
+    ArraySpec,
+    MoveOptions,
+    Reader,
+    Shape,
+    check_shape,
+    pieces_of,
+    slices_at,
+)
 from datamover.files.space import ENCODED, raise_no_space
-from datamover.files.zarr_traits import ZarrTraits
+from datamover.files.zarr_traits import ZarrTraits, traits_of
 
-#: Tasks of zarr's loop that wait for the end of all others, but not for each other.
-_WAITING: set[Any] = set()
+#: Maximum number of arrays of a group that an error names.
+SHOWN_ARRAYS = 10
 
 
 def zarr_python() -> Any:
     """Return the package zarr. Raises Unsupported if it is missing."""
-    try:
-        is_loaded = "zarr" in sys.modules
-        # Half a package could not be imported again.
-        with contextlib.nullcontext() if is_loaded else lifeline.all_deferred():
-            import zarr
-    except ImportError as e:
-        raise Unsupported("Zarr needs zarr-python 3 (pip install 'datamover[files]')") from e
+    # Half a package could not be imported again.
+    whole = contextlib.nullcontext() if "zarr" in sys.modules else lifeline.all_deferred()
+    with addresses.needing("Zarr needs zarr-python 3", "files"), whole:
+        import zarr
     return zarr
 
 
@@ -56,25 +63,13 @@ def opened(path: str) -> Any:
             return zarr_python().open(store, mode="r", use_consolidated=False)
 
 
-async def others_end() -> None:
-    """Wait for the other tasks of zarr's loop, which otherwise print warnings."""
-    import asyncio
-
-    this = asyncio.current_task()
-    _WAITING.add(this)
-    try:
-        await asyncio.gather(*(asyncio.all_tasks() - _WAITING), return_exceptions=True)
-    finally:
-        _WAITING.discard(this)
-
-
 def settle() -> None:
     """Let zarr's own thread complete what it writes, if an interrupted call no longer waits for it.
 
     Otherwise it could write after the removal of an unfinished output, and make its directory anew.
     """
     if "zarr" in sys.modules:
-        addresses.done(addresses.others_settle())
+        addresses.done(addresses.others_settle(addresses.SETTLE_SECONDS))
 
 
 class _Abandonable:
@@ -93,7 +88,7 @@ class _Abandonable:
         Returns the first reason: the other threads fail because the store is given up.
         """
         self._abandoned = self._abandoned or reason
-        addresses.done(others_end())
+        addresses.done(addresses.others_settle())
         return self._abandoned
 
 
@@ -259,3 +254,65 @@ def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
     opaque = np.dtype((np.void, dtype.itemsize))
     same = elements.view(opaque) == np.frombuffer(fill.tobytes(), opaque)[0]
     return bool(np.any(equal & ~same))
+
+
+def recognizes(path: str) -> bool:
+    """Return whether a directory contains Zarr's metadata."""
+    return any(os.path.exists(os.path.join(path, name)) for name in METADATA)
+
+
+def open_reader(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Open an array for reading; the library's threads read its chunks if it is plain.
+
+    Raises for groups and anything else.
+    """
+    zarr = zarr_python()
+    at_address = addresses.is_address(path)
+    if not at_address and not os.path.isdir(path):
+        raise IoFailed(f"{path} is not a directory; a Zarr array is one")
+    if not at_address:
+        for name in zarr_group.METADATA:  # zarr-python would wait for a pipe
+            zarr_group.content_of(path, name)
+        if not recognizes(path):
+            raise IoFailed(f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array")
+    found = opened(path)
+    if not isinstance(found, zarr.Array):
+        raise IoFailed(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
+    dtype, metadata = found.dtype, found.metadata.to_dict()
+    becomes_text = options.output_dtype is np.dtype(object) and options.output_format == "hdf5"
+    if (options.output_format in ("zarr", "hdf5") and zarr_group.has_strings(metadata)) or (
+        becomes_text and zarr_group.has_short_strings(metadata)
+    ):
+        dtype = np.dtype(object)
+    else:
+        check_flat_dtype(dtype, path)
+    check_shape(found.shape, dtype, path)
+    if any(extent < 1 for extent in found.shards or found.chunks):
+        raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
+    with addresses.failing(f"{path} is not a readable Zarr array"):
+        array = ZarrArray(found, path, dtype, traits_of(found, path))
+    return array if at_address else direct_zarr.opened(path, array.spec.kept) or array
+
+
+def _how_to_name(group: Any, path: str, at_address: bool) -> str:
+    """Return how to name an array of a group, and the first names, if they are quickly known."""
+    if at_address:
+        return f"name one of its arrays, as {path}/NAME"
+    members = group.members(max_depth=None)
+    arrays = sorted(name for name, found in members if hasattr(found, "chunks"))
+    if not arrays:
+        return "there is no array in it"
+    more = f", and {len(arrays) - SHOWN_ARRAYS} more" if len(arrays) > SHOWN_ARRAYS else ""
+    return (
+        f"name one of its arrays, as {path}/{arrays[0]}: {', '.join(arrays[:SHOWN_ARRAYS])}{more}"
+    )
+
+
+def reopened(path: str, dtype: np.dtype) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Open an existing array for reading and writing of elements of a dtype."""
+    found = direct_zarr.opened(path)
+    if found is not None and found.spec.dtype == dtype:  # in the same byte order
+        return found
+    with warnings.catch_warnings(action="ignore"):
+        array = zarr_python().open_array(abandonable_store(path), mode="r+")
+    return ZarrArray(array, path, dtype)

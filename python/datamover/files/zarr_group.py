@@ -51,10 +51,8 @@ def object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
     data = content_of(path, name)
     if data is None:
         return None
-    try:
+    with addresses.failing(f"{path} has {what} that cannot be read"):
         found = json.loads(data.decode())
-    except (ValueError, RecursionError) as e:
-        raise IoFailed(f"{path} has {what} that cannot be read: {e}") from e
     if not isinstance(found, dict):
         raise IoFailed(f"{path} has {what} that are not a JSON object")
     return found

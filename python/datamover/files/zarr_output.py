@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Properties of a Zarr output: format, dtype, chunks and codecs, and whether they are supported.
+"""Zarr outputs, and their properties: format, dtype, chunks, codecs; which are supported.
 
 Format 2 has no names of dimensions (xarray keeps them in an attribute), no shards, one compressor
 of numcodecs, and a fill value that xarray treats as missing.
@@ -8,6 +8,8 @@ of numcodecs, and a fill value that xarray treats as missing.
 from __future__ import annotations
 
 import dataclasses
+import json
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -16,14 +18,16 @@ from typing import Any, cast
 import numpy as np
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, formats, zarr_group
+from datamover.files import addresses, direct_zarr, formats, zarr_array, zarr_group
 from datamover.files.chunk_boxes import check_boxes, chunk_shape
 from datamover.files.direct_zarr import DTYPES, numcodecs_form
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.flat import check_flat_dtype
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
 from datamover.files.json_values import FILL_VALUE, valid
-from datamover.files.zarr_array import created, zarr_python
+from datamover.files.zarr_array import ZarrArray, bound, created, zarr_python
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 
+log = logging.getLogger("datamover")
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
 #: Properties of an array that is not from Zarr or HDF5.
 NOTHING_KEPT = ZarrTraits((), None, None, "auto", {})
@@ -164,7 +168,7 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
     """Check chunks, shards, compressor and dtype; return the result of `zarr_array.created`."""
     stored: Any = str
     if not spec.dtype.hasobject:
-        check_dtype(spec.dtype, "the output")
+        check_flat_dtype(spec.dtype, "the output")
         stored = stored_dtype(spec.dtype)
     elif options.zarr_format == 2:
         spec = _text_of_format_2(spec)
@@ -185,17 +189,13 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
     if spec.dtype.hasobject:
         said.pop("filters", None)  # strings have their own
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            made = created(lambda store: create_in(store, spec.shape, stored, chunks, shards, said))
-            is_known = spec.dtype.hasobject or spec.dtype.newbyteorder("=").name in DTYPES
-            kept = is_known or _keeps_values(
-                stored, spec.dtype, shards is not None, options.zarr_format or 3
-            )
-    except (OSError, MemoryError):
-        raise
-    except Exception as e:  # zarr and its codecs raise many types for unsupported dtypes
-        raise Unsupported(f"Zarr cannot hold {held}: {addresses.words_of(e)}") from e
+    refusing = addresses.failing(f"Zarr cannot hold {held}", Unsupported)
+    with refusing, warnings.catch_warnings(action="ignore"):
+        made = created(lambda store: create_in(store, spec.shape, stored, chunks, shards, said))
+        is_known = spec.dtype.hasobject or spec.dtype.newbyteorder("=").name in DTYPES
+        kept = is_known or _keeps_values(
+            stored, spec.dtype, shards is not None, options.zarr_format or 3
+        )
     if not kept:
         raise Unsupported(f"Zarr cannot hold {held}: values change when they are read again")
     return made
@@ -206,14 +206,6 @@ def _text_of_format_2(spec: ArraySpec) -> ArraySpec:
     kept = spec.kept
     others = {name: value for name, value in kept.others.items() if name != "fill_value"}
     return dataclasses.replace(spec, kept=dataclasses.replace(kept, shards=None, others=others))
-
-
-def check_dtype(dtype: Any, where: str) -> None:
-    """Reject elements without a fixed size in bytes, or of 0 bytes."""
-    if not isinstance(dtype, np.dtype) or dtype.hasobject or dtype.kind == "T":
-        raise Unsupported(f"{where} has dtype {dtype}: its elements have no fixed size in bytes")
-    if dtype.itemsize == 0:
-        raise Unsupported(f"{where} has dtype {dtype.str}, whose elements have no bytes at all")
 
 
 def stored_dtype(dtype: np.dtype) -> np.dtype:
@@ -309,3 +301,40 @@ def create_in(
     return zarr_python().create_array(
         store=store, shape=shape, dtype=dtype, chunks=chunks, shards=shards, **said
     )
+
+
+class ZarrOutput(formats.Output):
+    """An array that will be written: made once, in memory, and then placed."""
+
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        self._array, self._objects = made_in_memory(spec, options)
+        kept = spec.kept
+        keeps_all = kept is None or (options.zarr_format == 2 and kept.of_format_2 is not None)
+        self._losses = () if keeps_all else kept.losses
+        super().__init__(dataclasses.replace(spec, order="C"), options)
+        metadata = json.loads(next(reversed(self._objects.values())))
+        found = direct_zarr.plain_array("", metadata)
+        self._is_plain = found is not None and found.spec.dtype == spec.dtype
+        self.shown = found if self._is_plain else ZarrArray(self._array, "", spec.dtype)
+
+    def create(self, path: str) -> Late:
+        """Return the metadata; log what the array does not have."""
+        for words in self._losses:
+            log.warning("%s", words)
+        if found := list(titled(self.spec.dtype)):
+            words = ", ".join(found)
+            log.warning("the titles of fields are left out, as Zarr has none: %s", words)
+        return self._objects
+
+    def open(self, path: str) -> ZarrArray | direct_zarr.OrdinaryArray:
+        """Open the array for writing."""
+        if self._is_plain and not addresses.is_address(path):
+            return self.shown.at(path)
+        return ZarrArray(bound(self._array, path), path, self.spec.dtype)
+
+
+formats.register(
+    formats.Format(
+        "zarr", (".zarr",), zarr_array.recognizes, zarr_array.open_reader, ZarrOutput, True
+    )
+)
