@@ -77,13 +77,12 @@ bool is_hidden_name(const std::string& name, const std::string& path) {
 
 /// Removes a hidden file unless somebody holds it.
 void remove_if_left(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;
+    const stream::Descriptor opened(
+        ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status{};
-    if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-        ::flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(fd, path))
+    if (::fstat(opened.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+        ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0 && is_still(opened.get(), path))
         ::unlink(path.c_str());
-    ::close(fd);
 }
 
 void remove_leftovers(const std::string& path) {
@@ -125,38 +124,24 @@ bool rename_to_new(const std::string& from, const std::string& to) {
 
 /// A rename is on the disk when its directory is. Not all file systems can be asked for that.
 void sync_directory_of(const std::string& path) {
-    const int fd = ::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    const int reason = ::fsync(fd) == 0 ? 0 : errno;
-    ::close(fd);
-    if (reason != 0 && reason != EINVAL && reason != ENOTSUP) refuse(path, "synced", reason);
+    const stream::Descriptor opened(
+        ::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const bool failed = opened.get() >= 0 && ::fsync(opened.get()) != 0;
+    if (failed && errno != EINVAL && errno != ENOTSUP) refuse(path, "synced", errno);
 }
 
 }  // namespace
 
 FlatFile::FlatFile(std::string path, const std::string& opened, int flags)
-    : path_(std::move(path)), fd_(::open(opened.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) refuse(path_, (flags & O_ACCMODE) == O_RDONLY ? "read" : "written", errno);
-}
-
-FlatFile::FlatFile(FlatFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-
-FlatFile& FlatFile::operator=(FlatFile&& other) noexcept {
-    std::swap(path_, other.path_);
-    std::swap(fd_, other.fd_);
-    return *this;
-}
-
-FlatFile::~FlatFile() {
-    if (fd_ >= 0) ::close(fd_);
+    : path_(std::move(path)), descriptor_(::open(opened.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (fd() < 0) refuse(path_, (flags & O_ACCMODE) == O_RDONLY ? "read" : "written", errno);
 }
 
 FlatFile FlatFile::to_read(const std::string& path) {
     // Without waiting, so that a pipe is refused too.
     FlatFile file(path, path, O_RDONLY | O_NONBLOCK);
     struct stat status{};
-    if (::fstat(file.fd_, &status) != 0) refuse(path, "read", errno);
+    if (::fstat(file.fd(), &status) != 0) refuse(path, "read", errno);
     if (!S_ISREG(status.st_mode))
         throw make_error(ErrorCode::io, path, " cannot be read: it is no regular file");
     return file;
@@ -165,19 +150,19 @@ FlatFile FlatFile::to_read(const std::string& path) {
 FlatFile FlatFile::to_write(const std::string& path) {
     FlatFile file(path, path, O_WRONLY | O_NOFOLLOW);
     // Where files have no locks, nobody can tell, and nobody removes it.
-    ::flock(file.fd_, LOCK_SH | LOCK_NB);
+    ::flock(file.fd(), LOCK_SH | LOCK_NB);
     return file;
 }
 
 std::int64_t FlatFile::size_bytes() const {
     struct stat status{};
-    if (::fstat(fd_, &status) != 0) refuse(path_, "read", errno);
+    if (::fstat(fd(), &status) != 0) refuse(path_, "read", errno);
     return status.st_size;
 }
 
 void FlatFile::read(std::int64_t position, std::span<std::byte> bytes) const {
     while (!bytes.empty()) {
-        const ssize_t n = ::pread(fd_, bytes.data(), bytes.size(), position);
+        const ssize_t n = ::pread(fd(), bytes.data(), bytes.size(), position);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) refuse(path_, "read", errno);
         if (n == 0)
@@ -190,7 +175,7 @@ void FlatFile::read(std::int64_t position, std::span<std::byte> bytes) const {
 
 void FlatFile::write(std::int64_t position, std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
-        const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), position);
+        const ssize_t n = ::pwrite(fd(), bytes.data(), bytes.size(), position);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && is_no_space(errno)) refuse_for_space(path_, size_bytes(), errno);
         if (n < 0) refuse(path_, "written", errno);
@@ -200,18 +185,18 @@ void FlatFile::write(std::int64_t position, std::span<const std::byte> bytes) co
 }
 
 void FlatFile::set_permissions(std::filesystem::perms permissions) const {
-    if (::fchmod(fd_, static_cast<mode_t>(permissions)) != 0) refuse(path_, "written", errno);
+    if (::fchmod(fd(), static_cast<mode_t>(permissions)) != 0) refuse(path_, "written", errno);
 }
 
 void FlatFile::sync() const {
-    if (::fsync(fd_) != 0) refuse(path_, "brought to the disk", errno);
+    if (::fsync(fd()) != 0) refuse(path_, "brought to the disk", errno);
 }
 
 void FlatFile::reserve(std::int64_t size_bytes) const {
     int reason = 0;
-    while (::fallocate(fd_, 0, 0, size_bytes) != 0 && (reason = errno) == EINTR) reason = 0;
+    while (::fallocate(fd(), 0, 0, size_bytes) != 0 && (reason = errno) == EINTR) reason = 0;
     if (reason == EOPNOTSUPP || reason == ENOSYS)
-        reason = ::ftruncate(fd_, size_bytes) == 0 ? 0 : errno;
+        reason = ::ftruncate(fd(), size_bytes) == 0 ? 0 : errno;
     if (is_no_space(reason)) refuse_for_space(path_, size_bytes, reason);
     if (reason != 0) refuse(path_, "written", reason);
 }
@@ -238,8 +223,8 @@ NewFile::NewFile(std::string path, std::string hidden, std::int64_t size_bytes, 
     try {
         do {  // another save may take it for a leftover before it is held
             file_ = FlatFile(path_, hidden_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
-            ::flock(file_.fd_, LOCK_SH | LOCK_NB);
-        } while (!is_still(file_.fd_, hidden_));
+            ::flock(file_.fd(), LOCK_SH | LOCK_NB);
+        } while (!is_still(file_.fd(), hidden_));
         if (size_bytes > 0) file_.reserve(size_bytes);
     } catch (const Error& e) {
         if (file_.is_open()) ::unlink(hidden_.c_str());

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "stream/wire/connection.hpp"
+
 namespace datamover::io {
 
 /// An open file, read and written at any place. Closed at the end whatever happens.
@@ -20,11 +22,8 @@ public:
     static FlatFile to_read(const std::string& path);
     /// One that another process made. Held against removal while it is open. Throws io.
     static FlatFile to_write(const std::string& path);
-    FlatFile(FlatFile&& other) noexcept;
-    FlatFile& operator=(FlatFile&& other) noexcept;
-    ~FlatFile();
 
-    bool is_open() const { return fd_ >= 0; }
+    bool is_open() const { return fd() >= 0; }
     /// Throws io.
     std::int64_t size_bytes() const;
     /// Throws io, also where the file ends before.
@@ -41,8 +40,9 @@ private:
     /// Opens `opened`; errors say `path`.
     FlatFile(std::string path, const std::string& opened, int flags);
     void reserve(std::int64_t size_bytes) const;
+    int fd() const { return descriptor_.get(); }
     std::string path_;
-    int fd_ = -1;
+    stream::Descriptor descriptor_{-1};
 };
 
 /// 48 bits that nobody can foresee.
