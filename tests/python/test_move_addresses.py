@@ -374,14 +374,23 @@ def test_threads_that_give_up_at_once_do_not_wait_for_each_other():
     assert [one.result(timeout=20) for one in both] == [set(), set()]  # none is left
 
 
-def test_of_several_threads_the_first_failure_is_told(bucket):
+def test_a_failure_is_told_when_nothing_is_being_written(bucket, monkeypatch):
+    ended = []
+
+    async def tired(self, key, value):
+        if key.endswith("c/0"):
+            raise RuntimeError("the server is tired")
+        await asyncio.sleep(0.5)
+        ended.append(key)
+
+    monkeypatch.setattr(ObjectStore, "set", tired)
     spec = ArraySpec((3,), np.dtype("f4"))
-    writer = zarr_files.ZarrOutput(spec, MoveOptions()).open(f"{bucket}/a.zarr")
-    writer._array.store.abandon(RuntimeError("the server is tired"))  # as a thread does that failed
+    writer = zarr_files.ZarrOutput(spec, MoveOptions(chunks=(1,))).open(f"{bucket}/a.zarr")
     with pytest.raises(
         dm.errors.IoFailed, match=r"a\.zarr cannot be written: .*the server is tired"
     ):
         writer.write((0,), np.ones(3, "f4"))
+    assert len(ended) == 2
 
 
 def test_by_processes_of_the_command(bucket, tmp_path):

@@ -15,7 +15,7 @@ from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.files import direct_zarr, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
-from datamover.files.zarr_array import ZarrArray, abandonable_store, rebound, zarr_python
+from datamover.files.zarr_array import ZarrArray, rebound, store_to_write, zarr_python
 from datamover.files.zarr_output import ZarrOutput
 from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
 
@@ -53,7 +53,7 @@ class StepWriter(Reader):
     def __init__(self, path: str, step: int):
         self._file: Any = direct_zarr.opened(path)
         if self._file is None:
-            array = zarr_python().open_array(abandonable_store(path), mode="r+")
+            array = zarr_python().open_array(store_to_write(path), mode="r+")
             # With more steps than the file records, their chunks can be written.
             longer = array.metadata.update_shape((step + 1, *array.shape[1:]))
             self._file = ZarrArray(rebound(array, metadata=longer), path, array.dtype)

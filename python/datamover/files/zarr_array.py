@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Zarr arrays that zarr-python reads and writes, its stores, and the opening of any array.
 
-Stores for outputs can be stopped, and metadata held back.
+Metadata of outputs can be held back.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from datamover import lifeline
-from datamover.errors import InvalidArgument, IoFailed
+from datamover.errors import IoFailed
 from datamover.files import addresses, direct_zarr, zarr_group
 from datamover.files.addresses import METADATA
 from datamover.files.at_work import return_large_blocks
@@ -72,38 +71,12 @@ def settle() -> None:
         addresses.done(addresses.others_settle(addresses.SETTLE_SECONDS))
 
 
-class _Abandonable:
-    """Mixin of a store that can stop all writes. Zarr writes from its own thread."""
+def store_to_write(place: str) -> Any:
+    """Open the store of a directory, or at an address, for writing."""
+    from zarr.storage import LocalStore
 
-    _abandoned: BaseException | None = None  # the reason
-
-    async def set(self, key: str, value: Any) -> None:
-        if self._abandoned is not None:
-            raise InvalidArgument(f"{self} is given up")
-        await cast(Any, super()).set(key, value)
-
-    def abandon(self, reason: BaseException) -> BaseException:
-        """Reject later writes; wait until nothing is being written.
-
-        Returns the first reason: the other threads fail because the store is given up.
-        """
-        self._abandoned = self._abandoned or reason
-        addresses.done(addresses.others_settle())
-        return self._abandoned
-
-
-@cache
-def _abandonable(base: type) -> type:
-    return type("AbandonableStore", (_Abandonable, base), {})
-
-
-def abandonable_store(place: str) -> Any:
-    """Open the store of a directory, or at an address, as one that can be given up."""
-    from zarr.storage import LocalStore, ObjectStore
-
-    if addresses.is_address(place):
-        return _abandonable(ObjectStore)(addresses.object_store(place))
-    return _abandonable(LocalStore)(place)
+    is_address = addresses.is_address(place)
+    return addresses.store_at(place, read_only=False) if is_address else LocalStore(place)
 
 
 def rebound(array: Any, **said: Any) -> Any:
@@ -133,24 +106,7 @@ def bound(array: Any, place: str) -> Any:
     """Return an array that was created in memory as the one of a directory, or at an address."""
     from zarr.storage import StorePath
 
-    return rebound(array, store_path=StorePath(abandonable_store(place)))
-
-
-@contextlib.contextmanager
-def writing(array: Any, path: str, needed_bytes: int | None = None) -> Iterator[None]:
-    """After a failure, let nothing be written later, since it would stay; convert its error.
-
-    A full disk is named if `needed_bytes` are given, and any error at an address.
-    """
-    try:
-        yield
-    except BaseException as e:
-        first = array.store.abandon(e)
-        if needed_bytes is not None:
-            raise_no_space(first, path, needed_bytes, ENCODED)
-        if isinstance(first, Exception) and addresses.is_address(path):
-            raise IoFailed(f"{path} cannot be written: {addresses.words_of(first)}") from first
-        raise
+    return rebound(array, store_path=StorePath(store_to_write(place)))
 
 
 class ZarrArray(Reader):
@@ -232,11 +188,18 @@ class ZarrArray(Reader):
         elements = array.view(self.spec.dtype)
         if elements.dtype.names:  # zarr stores their bytes as in memory
             elements = elements.astype(self._array.dtype)
-        with writing(self._array, self._path, self.spec.nbytes):
+        try:
             target = self._array
             if target.fill_value is None or _hides_bytes(elements, target.fill_value):
                 target = rebound(target, config={"write_empty_chunks": True})
             target[slices_at(lo, array.shape)] = elements
+        except BaseException as e:
+            addresses.done(addresses.others_settle())  # what zarr's thread still writes would stay
+            raise_no_space(e, self._path, self.spec.nbytes, ENCODED)
+            if isinstance(e, Exception) and addresses.is_address(self._path):
+                words = addresses.words_of(e)
+                raise IoFailed(f"{self._path} cannot be written: {words}") from e
+            raise
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
@@ -314,5 +277,5 @@ def reopened(path: str, dtype: np.dtype) -> ZarrArray | direct_zarr.OrdinaryArra
     if found is not None and found.spec.dtype == dtype:  # in the same byte order
         return found
     with warnings.catch_warnings(action="ignore"):
-        array = zarr_python().open_array(abandonable_store(path), mode="r+")
+        array = zarr_python().open_array(store_to_write(path), mode="r+")
     return ZarrArray(array, path, dtype)
