@@ -96,15 +96,12 @@ public:
             std::string name = nb::cast<std::string>(array_.attr("dtype").attr("name"));
             if (scalar_type_of(name) != ScalarType::opaque) typestr_ = std::move(name);
         }
-        shape_ = nb::cast<std::vector<std::int64_t>>(face["shape"]);
+        shape_ = nb::cast<std::vector<std::int64_t>>(array_.attr("shape"));
+        strides_bytes_ = nb::cast<std::vector<std::int64_t>>(array_.attr("strides"));
         elem_bytes_ = nb::cast<std::int64_t>(array_.attr("dtype").attr("itemsize"));
         if (nb::cast<bool>(array_.attr("dtype").attr("hasobject")))
             throw Error(ErrorCode::wrong_type,
                         name_ + " holds Python objects, which cannot be moved as bytes");
-        if (face.contains("strides") && !face["strides"].is_none())
-            strides_bytes_ = nb::cast<std::vector<std::int64_t>>(face["strides"]);
-        else
-            strides_bytes_ = dense_strides();
         stretch();
     }
 
@@ -175,16 +172,6 @@ private:
         }
         throw Error(ErrorCode::wrong_type,
                     name_ + " has no memory of elements: " + nb::repr(object.type()).c_str());
-    }
-
-    std::vector<std::int64_t> dense_strides() const {
-        std::vector<std::int64_t> strides(shape_.size());
-        std::int64_t stride = elem_bytes_;
-        for (std::size_t d = shape_.size(); d-- > 0;) {
-            strides[d] = stride;
-            stride *= shape_[d];
-        }
-        return strides;
     }
 
     void stretch() {

@@ -17,6 +17,22 @@
 #include "datamover/region.hpp"
 #include "datamover/side.hpp"
 
+namespace datamover::bindings {
+
+/// The value of an object that is an integer; `overflow` is not 0 beyond 64 bits. None for other
+/// objects, such as an array of several numbers.
+inline std::optional<std::int64_t> integer_in(PyObject* object, int& overflow) noexcept {
+    if (!PyIndex_Check(object)) return std::nullopt;
+    const nanobind::object number = nanobind::steal(PyNumber_Index(object));
+    const long long value =
+        number.is_valid() ? PyLong_AsLongLongAndOverflow(number.ptr(), &overflow) : -1;
+    if (!PyErr_Occurred()) return value;
+    PyErr_Clear();
+    return std::nullopt;
+}
+
+}  // namespace datamover::bindings
+
 namespace nanobind::detail {
 
 /// From an integer (one dimension) or a sequence of integers, to a tuple. None, where an argument
@@ -75,17 +91,11 @@ struct type_caster<datamover::Point> {
 
 private:
     bool append(PyObject* item) noexcept {
-        if (!PyIndex_Check(item)) return false;
-        const object number = steal(PyNumber_Index(item));
         int overflow = 0;
-        const long long value =
-            number.is_valid() ? PyLong_AsLongLongAndOverflow(number.ptr(), &overflow) : -1;
+        const auto value = datamover::bindings::integer_in(item, overflow);
+        if (!value) return false;
         too_large_ = too_large_ || overflow != 0;
-        if (PyErr_Occurred()) {
-            PyErr_Clear();
-            return false;
-        }
-        if (count_ < coordinates_.size()) coordinates_[count_] = value;
+        if (count_ < coordinates_.size()) coordinates_[count_] = *value;
         ++count_;
         return true;
     }
@@ -206,17 +216,12 @@ inline std::string shown(nb::handle object) {
 
 /// Throws wrong_type, and out_of_range beyond 64 bits.
 inline std::int64_t integer_of(nb::handle object, const char* name) {
-    if (!PyIndex_Check(object.ptr())) refuse_type(object, name, "an integer");
-    const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
-    if (!number.is_valid()) {
-        PyErr_Clear();  // of an array of several numbers
-        refuse_type(object, name, "an integer");
-    }
     int overflow = 0;
-    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    const auto value = integer_in(object.ptr(), overflow);
+    if (!value) refuse_type(object, name, "an integer");
     if (overflow != 0)
         throw Error(ErrorCode::out_of_range, std::string(name) + " does not fit 64 bits");
-    return value;
+    return *value;
 }
 
 /// Throws wrong_type if it is not a string, and invalid_argument if the string is not valid text.

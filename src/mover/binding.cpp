@@ -459,7 +459,8 @@ Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRe
 
 std::vector<MoverPair> Binding::pairs() const {
     std::vector<MoverPair> lines;
-    for (const auto& t : transports) t->report(lines);
+    for (const auto& t : transports)
+        lines.insert(lines.end(), t->lines().begin(), t->lines().end());
     for (MoverPair& line : lines) {
         std::set<std::string_view> said;  // several arrays often have one reason
         for (const PairReason& r : reasons)

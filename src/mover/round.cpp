@@ -52,7 +52,7 @@ void Round::start() {
     try {
         mpi::check_still_running();
         if (operation_.sends_messages()) mpi::check_thread();
-        group_->check_alive_at_start();
+        group_->check_alive();
     } catch (...) {
         unlock();
         throw;

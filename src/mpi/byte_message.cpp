@@ -19,6 +19,12 @@ void Datatype::commit() {
     check(MPI_Type_commit(&type_), "MPI_Type_commit");
 }
 
+Datatype contiguous(std::int64_t count, MPI_Datatype of) {
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    check(MPI_Type_contiguous(to_int(count, "an element"), of, &made), "MPI_Type_contiguous");
+    return Datatype(made);
+}
+
 Datatype sequence(std::vector<PlacedDatatype> parts) {
     if (parts.size() == 1 && parts.front().displacement_bytes == 0)
         return std::move(parts.front().type);
@@ -89,14 +95,10 @@ ByteMessage::ByteMessage(std::int64_t bytes) {
         return;
     }
     constexpr std::int64_t chunk = std::int64_t{1} << 30;
-    MPI_Datatype made = MPI_DATATYPE_NULL;
-    check(MPI_Type_contiguous(static_cast<int>(chunk), MPI_BYTE, &made), "MPI_Type_contiguous");
-    const Datatype whole(made);
-    const int lengths[2] = {to_int(bytes / chunk, "message"), static_cast<int>(bytes % chunk)};
-    const MPI_Aint offsets[2] = {0, static_cast<MPI_Aint>(bytes / chunk * chunk)};
-    const MPI_Datatype types[2] = {whole.get(), MPI_BYTE};
-    check(MPI_Type_create_struct(2, lengths, offsets, types, &made), "MPI_Type_create_struct");
-    long_ = Datatype(made);
+    std::vector<PlacedDatatype> parts;
+    parts.push_back({0, contiguous(bytes / chunk, contiguous(chunk, MPI_BYTE).get())});
+    parts.push_back({bytes / chunk * chunk, contiguous(bytes % chunk, MPI_BYTE)});
+    long_ = sequence(std::move(parts));
     long_.commit();
     count_ = 1;
 }
@@ -105,37 +107,29 @@ PersistentRequests::~PersistentRequests() {
     for (std::size_t i = 0; i < requests_.size(); ++i) free(i);
 }
 
-MPI_Request& PersistentRequests::add(bool receives) {
-    receives_.push_back(receives);
-    return requests_.emplace_back(MPI_REQUEST_NULL);
+void PersistentRequests::add(bool sends, void* buffer, int count, MPI_Datatype type, int peer,
+                             int tag, MPI_Comm comm) {
+    sends_.push_back(sends);
+    MPI_Request& made = requests_.emplace_back(MPI_REQUEST_NULL);
+    if (sends)
+        check(MPI_Send_init(buffer, count, type, peer, tag, comm, &made), "MPI_Send_init");
+    else
+        check(MPI_Recv_init(buffer, count, type, peer, tag, comm, &made), "MPI_Recv_init");
 }
 
-void PersistentRequests::add_send(const void* buffer, std::int64_t bytes, int peer, int tag,
-                                  MPI_Comm comm) {
+void PersistentRequests::add(bool sends, void* buffer, std::int64_t bytes, int peer, int tag,
+                             MPI_Comm comm) {
     const ByteMessage message(bytes);
-    check(MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &add(false)),
-          "MPI_Send_init");
+    add(sends, buffer, message.count(), message.type(), peer, tag, comm);
 }
 
-void PersistentRequests::add_receive(void* buffer, std::int64_t bytes, int peer, int tag,
-                                     MPI_Comm comm) {
-    const ByteMessage message(bytes);
-    check(MPI_Recv_init(buffer, message.count(), message.type(), peer, tag, comm, &add(true)),
-          "MPI_Recv_init");
-}
-
-void PersistentRequests::add_send(const Datatype& elements, int peer, int tag, MPI_Comm comm) {
-    check(MPI_Send_init(MPI_BOTTOM, 1, elements.get(), peer, tag, comm, &add(false)),
-          "MPI_Send_init");
-}
-
-void PersistentRequests::add_receive(const Datatype& elements, int peer, int tag, MPI_Comm comm) {
-    check(MPI_Recv_init(MPI_BOTTOM, 1, elements.get(), peer, tag, comm, &add(true)),
-          "MPI_Recv_init");
+void PersistentRequests::add(bool sends, const Datatype& elements, int peer, int tag,
+                             MPI_Comm comm) {
+    add(sends, MPI_BOTTOM, 1, elements.get(), peer, tag, comm);
 }
 
 bool PersistentRequests::free(std::size_t i) noexcept {
-    return requests_[i] == MPI_REQUEST_NULL || !is_running() || end(requests_[i], !receives_[i]);
+    return requests_[i] == MPI_REQUEST_NULL || !is_running() || end(requests_[i], sends_[i]);
 }
 
 bool end(MPI_Request& request, bool is_send) noexcept {
@@ -192,6 +186,11 @@ void ActiveRequests::assign(std::size_t count) {
     requests_.assign(count, MPI_REQUEST_NULL);
     ended_.assign(count, 0);  // of one request, this is what has ended
     statuses_.resize(count);
+}
+
+void ActiveRequests::start(std::size_t i, MPI_Request request) {
+    requests_[i] = request;
+    check(MPI_Start(&requests_[i]), "MPI_Start");
 }
 
 /// MPI says of a persistent request that is not under way that it has ended: forgotten here once it

@@ -38,6 +38,9 @@ struct PlacedDatatype {
     Datatype type;
 };
 
+/// `count` of a type, one behind the other.
+Datatype contiguous(std::int64_t count, MPI_Datatype of);
+
 /// One of each, in this order.
 Datatype sequence(std::vector<PlacedDatatype> parts);
 
@@ -84,11 +87,9 @@ public:
     PersistentRequests(const PersistentRequests&) = delete;
     PersistentRequests& operator=(const PersistentRequests&) = delete;
 
-    void add_send(const void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
-    void add_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
+    void add(bool sends, void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
     /// One of a committed datatype whose displacements count from MPI_BOTTOM; it may be freed then.
-    void add_send(const Datatype& elements, int peer, int tag, MPI_Comm comm);
-    void add_receive(const Datatype& elements, int peer, int tag, MPI_Comm comm);
+    void add(bool sends, const Datatype& elements, int peer, int tag, MPI_Comm comm);
     std::size_t size() const { return requests_.size(); }
     MPI_Request operator[](std::size_t i) const { return requests_[i]; }
     /// Frees one, if MPI still runs. A receive under way (its round failed) is cancelled first.
@@ -96,10 +97,11 @@ public:
     bool free(std::size_t i) noexcept;
 
 private:
-    MPI_Request& add(bool receives);
+    void add(bool sends, void* buffer, int count, MPI_Datatype type, int peer, int tag,
+             MPI_Comm comm);
 
     std::vector<MPI_Request> requests_;
-    std::vector<bool> receives_;
+    std::vector<bool> sends_;
 };
 
 /// Frees a request that nobody waits for any more; a receive under way is cancelled first. False:
@@ -125,9 +127,9 @@ bool is_forked_child();
 class ActiveRequests {
 public:
     void assign(std::size_t count);
-    std::size_t size() const { return requests_.size(); }
     MPI_Request& operator[](std::size_t i) { return requests_[i]; }
-    MPI_Request* data() { return requests_.data(); }
+    /// Starts a persistent request at a place.
+    void start(std::size_t i, MPI_Request request);
     /// The numbers of those that have ended since the last call, valid until the next one. Throws
     /// what MPI says of any of them. Allocates nothing.
     std::span<const int> ended();

@@ -40,46 +40,30 @@ static_assert(std::is_nothrow_copy_constructible_v<Error>);
 }  // namespace
 
 void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
-    wait_in(
-        call,
+    wait_until(
         [&] {
             int done = 0;
             check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
             return done != 0;
         },
-        load);
+        load, call);
 }
 
-/// Also before there are boards, which the first exchanges set up: until then, no failure can be
-/// reported to the other processes.
-void ProcessGroup::wait_in(const char* call, const std::function<bool()>& done, Load load) const {
-    Waiting waiting(processors_);
-    if (load == Load::data) waiting.stay_awake();
-    if (!board_) waiting.defer_deadline();
-    mpi::wait(
-        waiting,
-        [&] {
-            const bool is_done = done();
-            if (!is_done && board_) check_alive_while_waiting();
-            return is_done;
-        },
-        [&] {
-            throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
-                             waiting.timeout_seconds(), " s in ", call, " for the other processes");
-        });
-}
-
-void ProcessGroup::wait_until(const std::function<bool()>& done, Load load) const {
+void ProcessGroup::wait_until(const std::function<bool()>& done, Load load,
+                              const char* call) const {
     Waiting waiting(*this);
     if (load == Load::data) waiting.stay_awake();
-    wait(waiting, done);
+    if (!board_) waiting.defer_deadline();
+    wait(waiting, done, call);
 }
 
-void ProcessGroup::wait(Waiting& waiting, const std::function<bool()>& done) const {
+void ProcessGroup::wait(Waiting& waiting, const std::function<bool()>& done,
+                        const char* call) const {
     mpi::wait(waiting, done, [&] {
         throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
-                         waiting.timeout_seconds(),
-                         " s for the other processes to make the same call");
+                         waiting.timeout_seconds(), " s ",
+                         call ? concat("in ", call, " for the other processes")
+                              : "for the other processes to make the same call");
     });
 }
 
@@ -89,13 +73,13 @@ void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memor
                              const std::function<int(MPI_Request*)>& begin, Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
     check_still_running();
-    check_alive_at_start();
+    check_alive();
     if (board_) board_->count_operation();
     try {
         check(begin(&request), call);
         complete(request, call, load);
     } catch (...) {
-        if (board_) fail(current_error(*this));
+        fail(current_error(*this));
         if (request != MPI_REQUEST_NULL) abandon(std::move(memory));
         throw;
     }
@@ -119,40 +103,30 @@ Error current_error(const ProcessGroup& group) noexcept try {
     return out_of_memory;
 }
 
-/// Throws as wait_until.
-void ProcessGroup::wait_for_agreement(std::uint64_t agreement) const {
-    Waiting waiting(*this);
-    waiting.sleep_by([&](std::chrono::nanoseconds longest) { board_->sleep(agreement, longest); });
-    wait(waiting, [&] { return board_->all_posted(agreement); });
-}
-
 /// What each process of this node brings, in order of rank, by shared memory; none where any
 /// brings too much. Collective on the node, once there are boards.
 std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::allgather_on_node(
     FailureBoard::Question question, std::span<const std::int64_t> mine) const {
     check_still_running();
-    check_alive_at_start();
+    check_alive();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
     try {
         board_->post(agreement, question, mine);
-        wait_for_agreement(agreement);
-        check_same_question(agreement);
+        Waiting waiting(*this);
+        waiting.sleep_by(
+            [&](std::chrono::nanoseconds longest) { board_->sleep(agreement, longest); });
+        wait(waiting, [&] { return board_->all_posted(agreement); });
+        // Neither call would make sense of what the other one says.
+        if (const auto other = board_->first_mismatch(agreement))
+            throw make_error(ErrorCode::mismatch, "processes ", node_ranks_.front(), " and ",
+                             node_ranks_[*other],
+                             " make different calls; all processes must make the same calls in the "
+                             "same order");
         return board_->collect(agreement);
     } catch (...) {
         fail(current_error(*this));
         throw;
     }
-}
-
-/// Throws mismatch where the program makes another call on another process of this node: neither
-/// would make sense of what the other one says.
-void ProcessGroup::check_same_question(std::uint64_t agreement) const {
-    const auto other = board_->first_mismatch(agreement);
-    if (!other) return;
-    throw make_error(ErrorCode::mismatch, "processes ", node_ranks_.front(), " and ",
-                     node_ranks_[*other],
-                     " make different calls; all processes must make the same calls in the same "
-                     "order");
 }
 
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
@@ -198,14 +172,6 @@ std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> value
     return std::move(buffers->heard);
 }
 
-/// What an error says, and on which process it arose where its own words do not tell.
-std::string ProcessGroup::named_process(const Error& error) const {
-    std::string text = error.what();
-    const std::string process = concat("process ", rank_);
-    if (size_ > 1 && text.find("process ") == std::string::npos) text += " (on " + process + ")";
-    return text;
-}
-
 void ProcessGroup::agree(const std::optional<Error>& mine) const {
     // The largest number comes from the lowest rank with an error.
     const std::int64_t first =
@@ -215,7 +181,11 @@ void ProcessGroup::agree(const std::optional<Error>& mine) const {
 
 void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) const {
     std::string told;
-    if (lowest == rank_) told = static_cast<char>(mine->code()) + named_process(*mine);
+    if (lowest == rank_) {
+        told = static_cast<char>(mine->code()) + std::string(mine->what());
+        if (size_ > 1 && told.find("process ") == std::string::npos)
+            told += concat(" (on process ", rank_, ")");
+    }
     told = broadcast(lowest, std::move(told));
     throw Error(static_cast<ErrorCode>(told.front()), told.substr(1));
 }
@@ -248,26 +218,6 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
     return gather_among({}, values);
 }
 
-namespace {
-
-/// Of up to so many processes, each brings so many numbers at once, the first their count.
-constexpr std::size_t most_in_slots = 64, slot_numbers = FailureBoard::AgreementSlot::most + 1;
-
-/// What each process brings; none where one brings more than a slot holds.
-std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
-    std::span<const std::int64_t> slots) {
-    std::vector<std::vector<std::int64_t>> result;
-    for (; !slots.empty(); slots = slots.subspan(slot_numbers)) {
-        const auto count = static_cast<std::size_t>(slots[0]);
-        if (count >= slot_numbers) return std::nullopt;
-        const auto values = slots.subspan(1, count);
-        result.emplace_back(values.begin(), values.end());
-    }
-    return result;
-}
-
-}  // namespace
-
 /// Gathers the values of `ranks`, in their order; an empty list stands for all processes. All of
 /// them make this call.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_among(
@@ -276,7 +226,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_among(
         const bool is_all = ranks.empty() || std::ssize(ranks) == size_;
         return is_all ? gather_of_all(values) : gather_by_messages(ranks, values);
     } catch (...) {
-        if (board_) fail(current_error(*this));
+        fail(current_error(*this));
         throw;
     }
 }
@@ -286,7 +236,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_among(
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_by_messages(
     const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const {
     check_still_running();
-    check_alive_at_start();
+    check_alive();
     const auto all = std::make_shared<std::vector<std::vector<std::int64_t>>>(ranks.size());
     const auto bytes_of = [](const std::vector<std::int64_t>& words) {
         const auto bytes = std::as_bytes(std::span(words));
@@ -308,57 +258,59 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_by_messages(
         messages.receive(bytes_of((*all)[i]), ranks[i], all);
         return true;
     };
-    wait_in(
-        "a gather on a node",
+    wait_until(
         [&] {
             std::erase_if(missing, has_come);
             return messages.all_complete() && missing.empty();
         },
-        Load::numbers);
+        Load::numbers, "a gather on a node");
     return std::move(*all);
 }
 
+/// With few processes, the first numbers of each come with their count: where no process brings
+/// more, nothing else is exchanged.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
     const std::vector<std::int64_t>& values) const {
+    constexpr std::size_t most_with_numbers = 64;
     const auto n = static_cast<std::size_t>(size_);
+    const bool have_come_before = board_ && is_one_node();  // few numbers go by the boards
+    const std::size_t slot =
+        n <= most_with_numbers && !have_come_before ? FailureBoard::AgreementSlot::most + 1 : 1;
     struct Buffers {
-        int count = 0;
         std::vector<int> counts, starts;
         std::vector<std::int64_t> mine, all;
     };
     const auto buffers = std::make_shared<Buffers>();
     Buffers& b = *buffers;
-    if (!(board_ && is_one_node()) && n <= most_in_slots) {
-        // A few numbers of each come with their count; where no process brings more, nothing else
-        // is exchanged.
-        b.mine.assign(slot_numbers, 0);
-        b.mine[0] = static_cast<std::int64_t>(values.size());
-        std::copy_n(values.begin(), std::min(values.size(), slot_numbers - 1), b.mine.begin() + 1);
-        b.all.resize(n * slot_numbers);
-        carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
-            constexpr int count = slot_numbers;
-            return MPI_Iallgather(b.mine.data(), count, MPI_INT64_T, b.all.data(), count,
-                                  MPI_INT64_T, comm_, request);
-        });
-        if (auto all = in_slots(b.all)) return *std::move(all);
-    }
-    b.count = to_int(static_cast<std::int64_t>(values.size()), "count");
-    b.counts.resize(n);
+    b.mine.assign(slot, 0);
+    b.mine[0] = std::ssize(values);
+    std::copy_n(values.begin(), std::min(values.size(), slot - 1), b.mine.begin() + 1);
+    b.all.resize(n * slot);
     carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
-        return MPI_Iallgather(&b.count, 1, MPI_INT, b.counts.data(), 1, MPI_INT, comm_, request);
+        const int count = static_cast<int>(slot);
+        return MPI_Iallgather(b.mine.data(), count, MPI_INT64_T, b.all.data(), count, MPI_INT64_T,
+                              comm_, request);
     });
-    b.starts.assign(n, 0);
+    bool fit = true;
     std::int64_t total = 0;
     for (std::size_t i = 0; i < n; ++i) {
-        b.starts[i] = to_int(total, "displacement");
-        total += b.counts[i];
+        const std::int64_t count = b.all[i * slot];
+        fit = fit && count < static_cast<std::int64_t>(slot);
+        b.counts.push_back(to_int(count, "count"));
+        b.starts.push_back(to_int(total, "displacement"));
+        total += count;
     }
-    b.mine = values;
-    b.all.resize(static_cast<std::size_t>(total));
-    carry_out("MPI_Iallgatherv", buffers, [&](MPI_Request* request) {
-        return MPI_Iallgatherv(b.mine.data(), b.count, MPI_INT64_T, b.all.data(), b.counts.data(),
-                               b.starts.data(), MPI_INT64_T, comm_, request);
-    });
+    if (fit) {
+        for (std::size_t i = 0; i < n; ++i) b.starts[i] = static_cast<int>(i * slot + 1);
+    } else {
+        b.mine = values;
+        b.all.resize(static_cast<std::size_t>(total));
+        carry_out("MPI_Iallgatherv", buffers, [&](MPI_Request* request) {
+            return MPI_Iallgatherv(b.mine.data(), static_cast<int>(b.mine.size()), MPI_INT64_T,
+                                   b.all.data(), b.counts.data(), b.starts.data(), MPI_INT64_T,
+                                   comm_, request);
+        });
+    }
     std::vector<std::vector<std::int64_t>> result(n);
     for (std::size_t i = 0; i < n; ++i) {
         const auto begin = b.all.begin() + b.starts[i];
@@ -371,17 +323,6 @@ namespace {
 
 /// Longer texts are cut.
 constexpr std::size_t most_chars = 400;
-
-/// The values of process 0, on all processes. Collective.
-std::vector<std::int64_t> of_process_0(const ProcessGroup& group,
-                                       std::span<const std::int64_t> mine) {
-    const auto bytes = std::as_bytes(mine);
-    const std::string told =
-        group.broadcast(0, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    std::vector<std::int64_t> words(told.size() / sizeof(std::int64_t));
-    if (!words.empty()) std::memcpy(words.data(), told.data(), told.size());
-    return words;
-}
 
 /// The text of process `rank`, on all processes. Collective.
 std::string text_of(const ProcessGroup& group, int rank, std::string text) {
@@ -399,19 +340,16 @@ std::string text_of(const ProcessGroup& group, int rank, std::string text) {
 
 void require_same(const ProcessGroup& group, std::span<const std::int64_t> digests,
                   const std::function<PassedValue(std::size_t)>& describe, std::string_view verb) {
-    const auto of_first = of_process_0(group, digests);
-    const auto found = std::ranges::mismatch(digests, of_first);
-    const bool differs = found.in1 != digests.end() || found.in2 != of_first.end();
-    // The largest number comes from the lowest rank that differs.
-    const auto lowest = group.maximum({differs ? group.size() - group.rank() : 0}).front();
-    if (lowest == 0) return;
-    const int other = group.size() - static_cast<int>(lowest);
-    const bool is_other = group.rank() == other;
-    const auto at = static_cast<std::size_t>(
-        group.maximum({is_other ? found.in1 - digests.begin() : 0}).front());
+    const auto all = group.gather({digests.begin(), digests.end()});
+    const auto found = std::ranges::find_if(all, [&](const auto& v) { return v != all[0]; });
+    if (found == all.end()) return;
+    const int other = static_cast<int>(found - all.begin());
+    const auto at =
+        static_cast<std::size_t>(std::ranges::mismatch(all[0], *found).in1 - all[0].begin());
     PassedValue mine;
     collectively(group, [&] {
-        if ((is_other || group.rank() == 0) && at < digests.size()) mine = describe(at);
+        const bool is_asked = group.rank() == 0 || group.rank() == other;
+        if (is_asked && at < digests.size()) mine = describe(at);
     });
     const std::string what = text_of(group, other, mine.what);
     const std::string first = text_of(group, 0, mine.value);
@@ -436,18 +374,17 @@ void Alarm::ring() {
     has_rung_ = true;
     try {
         group_->keep(tag_);  // what is sent may never be received
-        for (int rank = 0; rank < group_->size(); ++rank)
-            if (rank != group_->rank()) send(rank);
+        for (int rank = 0; rank < group_->size(); ++rank) {
+            if (rank == group_->rank()) continue;
+            MPI_Request request = MPI_REQUEST_NULL;
+            check(MPI_Isend(nullptr, 0, MPI_BYTE, rank, *tag_, group_->comm(), &request),
+                  "MPI_Isend");
+            check(MPI_Request_free(&request), "MPI_Request_free");
+        }
     } catch (...) {
         group_->fail(current_error(*group_));  // the others would wait for what was not sent
         throw;
     }
-}
-
-void Alarm::send(int rank) const {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(nullptr, 0, MPI_BYTE, rank, *tag_, group_->comm(), &request), "MPI_Isend");
-    check(MPI_Request_free(&request), "MPI_Request_free");
 }
 
 bool Alarm::rings() const {
@@ -536,15 +473,12 @@ void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte
         a->receive_counts = converted<Count>(received.counts);
         a->send_starts = converted<Start>(sent.starts);
         a->receive_starts = converted<Start>(received.starts);
-        MPI_Datatype element = MPI_DATATYPE_NULL;
-        check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &element),
-              "MPI_Type_contiguous");
-        a->type = Datatype(element);
+        a->type = contiguous(elem_bytes, MPI_BYTE);
         a->type.commit();
         const auto begin_it = [&](MPI_Request* request) {
-            return begin(send, a->send_counts.data(), a->send_starts.data(), element, receive,
-                         a->receive_counts.data(), a->receive_starts.data(), element, group.comm(),
-                         request);
+            return begin(send, a->send_counts.data(), a->send_starts.data(), a->type.get(), receive,
+                         a->receive_counts.data(), a->receive_starts.data(), a->type.get(),
+                         group.comm(), request);
         };
         group.carry_out("MPI_Ialltoallv", a, begin_it, Load::data);
     };

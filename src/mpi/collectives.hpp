@@ -54,8 +54,6 @@ public:
     void settle();
 
 private:
-    void send(int rank) const;
-
     ProcessGroupPtr group_;
     ClaimedTags tag_;
     bool has_rung_ = false;

@@ -127,53 +127,66 @@ MPI_Comm duplicate_when_all_came(MPI_Comm comm) {
     return duplicate;
 }
 
-PartCommunicator::PartCommunicator(const ProcessGroup& group, int part) {
-    check(MPI_Comm_split(group.comm(), part, group.rank(), &comm_), "MPI_Comm_split");
-    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+MPI_Comm split(const ProcessGroup& group, int part) {
+    MPI_Comm made = MPI_COMM_NULL;
+    check(MPI_Comm_split(group.comm(), part, group.rank(), &made), "MPI_Comm_split");
+    check(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    return made;
 }
 
-PartCommunicator::~PartCommunicator() {
-    if (comm_ != MPI_COMM_NULL && is_running()) MPI_Comm_free(&comm_);
-}
+namespace {
 
-/// The communicator that is kept for a digest, or null.
-std::shared_ptr<const PartCommunicator> PartCommunicators::find(std::int64_t digest) {
-    const auto known =
-        std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.digest == digest; });
-    if (known == entries_.end()) return nullptr;
-    std::rotate(known, known + 1, entries_.end());
-    return entries_.back().communicator;
-}
+/// The communicators of parts of one group, least recently used first.
+struct PartCommunicators {
+    static constexpr std::size_t most = 16;
+    struct Entry {
+        std::int64_t digest = 0;  ///< of the parts of all processes
+        std::shared_ptr<const MPI_Comm> communicator;
+    };
+    std::vector<Entry> entries;
 
-/// Drops the communicator that has not been used for the longest time, of those that no process
-/// uses. False if all are in use.
-bool PartCommunicators::make_room(const ProcessGroup& group) {
-    if (entries_.size() < most) return true;
-    std::vector<std::int64_t> used;
-    for (const Entry& entry : entries_) used.push_back(entry.communicator.use_count() > 1);
-    used = group.maximum(std::move(used));
-    const auto unused = std::ranges::find(used, 0);
-    if (unused == used.end()) return false;
-    entries_.erase(entries_.begin() + (unused - used.begin()));
-    return true;
-}
+    /// Drops the communicator that has not been used for the longest time, of those that no process
+    /// uses. False if all are in use.
+    bool make_room(const ProcessGroup& group) {
+        if (entries.size() < most) return true;
+        std::vector<std::int64_t> used;
+        for (const Entry& entry : entries) used.push_back(entry.communicator.use_count() > 1);
+        used = group.maximum(std::move(used));
+        const auto unused = std::ranges::find(used, 0);
+        if (unused == used.end()) return false;
+        entries.erase(entries.begin() + (unused - used.begin()));
+        return true;
+    }
+};
 
-std::shared_ptr<const PartCommunicator> PartCommunicators::of(const ProcessGroup& group,
-                                                              std::span<const std::int64_t> parts) {
+}  // namespace
+
+std::shared_ptr<const MPI_Comm> part_communicator(const ProcessGroup& group,
+                                                  std::span<const std::int64_t> parts) {
     const auto kept =
         group.extension<PartCommunicators>([] { return std::make_shared<PartCommunicators>(); });
+    auto& entries = kept->entries;
     geometry::WordDigest words;
     words.put_all(parts);
-    if (auto known = kept->find(words.value())) return known;
+    const auto known = std::ranges::find(entries, words.value(), &PartCommunicators::Entry::digest);
+    if (known != entries.end()) {
+        std::rotate(known, known + 1, entries.end());
+        return entries.back().communicator;
+    }
     const int part = to_int(parts[static_cast<std::size_t>(group.rank())], "rank");
     if (!kept->make_room(group)) return nullptr;
-    std::shared_ptr<const PartCommunicator> made;
+    std::shared_ptr<const MPI_Comm> made;
     // MPI makes communicators in a call that cannot be abandoned, so no process enters it before
     // all others have arrived: one whose reduction failed does not, and has notified the others.
     // On one node that takes no call of MPI, which could fail in turn.
     group.all_equal(0);
-    collectively(group, [&] { made = std::make_shared<PartCommunicator>(group, part); });
-    kept->entries_.push_back({words.value(), made});
+    collectively(group, [&] {
+        made = {new MPI_Comm(split(group, part)), [](MPI_Comm* comm) {
+                    if (is_running()) MPI_Comm_free(comm);
+                    delete comm;
+                }};
+    });
+    entries.push_back({words.value(), made});
     return made;
 }
 

@@ -74,43 +74,15 @@ void free_when_all_left(const LeftCommunicators& comms) noexcept;
 /// Frees what all processes have left by now. Local, from any thread.
 void free_left() noexcept;
 
-/// The communicator of this process's part. Freed with its last reference.
-class PartCommunicator {
-public:
-    /// Of the processes that pass the same part, in order of their ranks. Collective.
-    PartCommunicator(const ProcessGroup& group, int part);
-    ~PartCommunicator();
-    PartCommunicator(const PartCommunicator&) = delete;
-    PartCommunicator& operator=(const PartCommunicator&) = delete;
+/// A communicator of the processes that pass the same part, in order of their ranks. Unlike a
+/// duplicate, it has no attributes of the user's. Collective, blocks in MPI.
+MPI_Comm split(const ProcessGroup& group, int part);
 
-    MPI_Comm comm() const { return comm_; }
-
-private:
-    MPI_Comm comm_ = MPI_COMM_NULL;
-};
-
-/// Those of one group, least recently used first. A few are kept for later movers, because
-/// communicators are scarce.
-class PartCommunicators {
-public:
-    static constexpr std::size_t most = 16;
-
-    /// The communicator of this process's part; `parts` has the lowest rank of each process's, the
-    /// same on all. Made at the first use of such parts, which blocks in MPI until all processes
-    /// have called; null if too many are in use. Collective.
-    static std::shared_ptr<const PartCommunicator> of(const ProcessGroup& group,
-                                                      std::span<const std::int64_t> parts);
-
-private:
-    struct Entry {
-        std::int64_t digest = 0;  ///< of the parts of all processes
-        std::shared_ptr<const PartCommunicator> communicator;
-    };
-
-    std::shared_ptr<const PartCommunicator> find(std::int64_t digest);
-    bool make_room(const ProcessGroup& group);
-
-    std::vector<Entry> entries_;
-};
+/// The communicator of this process's part of a group, freed with its last reference; `parts` has
+/// the lowest rank of each process's part, the same on all. Made at the first use of such parts,
+/// which blocks in MPI until all processes have called. Communicators are scarce: up to 16 are kept
+/// for later movers; null if so many are in use. Collective.
+std::shared_ptr<const MPI_Comm> part_communicator(const ProcessGroup& group,
+                                                  std::span<const std::int64_t> parts);
 
 }  // namespace datamover::mpi

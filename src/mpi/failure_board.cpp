@@ -44,7 +44,7 @@ void FailureBoard::leave(std::unique_ptr<FailureBoard> board, Remains remains) n
         looked_at = board.release();
         for (FailureBoard** at = &looked_at; *at != nullptr;) {
             FailureBoard* const left = *at;
-            if (!left->all_have_left()) {
+            if (left->own_->left.load() != left->peers_.size()) {
                 at = &left->next_left_;
                 continue;
             }
@@ -54,13 +54,12 @@ void FailureBoard::leave(std::unique_ptr<FailureBoard> board, Remains remains) n
     }
     while (ended != nullptr) {
         const std::unique_ptr<FailureBoard> one(std::exchange(ended, ended->next_left_));
-        if (one->all_have_begun_the_same()) one->free_communicator();
+        const bool have_begun_the_same =
+            one->peers_.empty() || one->own_->begun_by_left.load() == one->begun_.load() + 1;
+        MPI_Comm& comm = one->remains_.comm;
+        if (have_begun_the_same && is_running() && !is_ending() && comm != MPI_COMM_NULL)
+            MPI_Comm_free(&comm);
     }
-}
-
-void FailureBoard::free_communicator() noexcept {
-    if (is_running() && !is_ending() && remains_.comm != MPI_COMM_NULL)
-        MPI_Comm_free(&remains_.comm);
 }
 
 bool FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {

@@ -124,17 +124,12 @@ public:
 private:
     static constexpr int empty = 0, writing = 1, written = 2;
     bool is_written() const { return own_->state.load() == written; }
-    bool all_have_left() const { return own_->left.load() == peers_.size(); }
-    bool all_have_begun_the_same() const {
-        return peers_.empty() || own_->begun_by_left.load() == begun_.load() + 1;
-    }
     /// Throws mismatch where another process used the turn at a place, if it is still that turn's,
     /// for another binding than `mine`.
     void compare_ticket(std::size_t place, std::uint64_t mine) const;
     void receive_notice();
     /// False where the board has a notice.
     static bool write(Board& board, const FailureNotice& notice) noexcept;
-    void free_communicator() noexcept;
     /// On this process's board or on another one of the node; null where there is none.
     const FailureNotice* first_notice() const;
     static Error error_of(const FailureNotice& notice);

@@ -72,11 +72,22 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
           "MPI_Comm_get_attr");
     constexpr int least_tag_ub = 32767;
     tags_ = std::make_shared<MessageTags>(present ? *tag_ub : least_tag_ub);
-    agree_on_environment();
+    try {
+        agree(environment_error());
+    } catch (...) {
+        MPI_Comm_free(&comm_);
+        throw;
+    }
     find_node();
     try_reading();
     // Last: from then on a failure of another process ends what this one waits for.
-    if (!create_failure_boards()) fall_back_to_single_process_node();
+    if (!create_failure_boards()) {
+        // Each process of the node is a node of its own. The processes of this node, and only they,
+        // have come to this together.
+        node_ranks_ = {rank_};
+        my_node_position_ = 0;
+        create_failure_boards();
+    }
     const std::lock_guard lock(groups().lock);
     groups().alive.insert(this);
 }
@@ -85,23 +96,6 @@ void ProcessGroup::fail_all(const Error& why) noexcept {
     if (!is_running() || is_ending()) return;
     const std::lock_guard lock(groups().lock);
     for (const ProcessGroup* group : groups().alive) group->fail(why);
-}
-
-void ProcessGroup::agree_on_environment() {
-    try {
-        agree(environment_error());
-    } catch (...) {
-        MPI_Comm_free(&comm_);
-        throw;
-    }
-}
-
-/// Where memory cannot be shared, each process of the node is a node of its own. The processes of
-/// this node, and only they, have come to this together.
-void ProcessGroup::fall_back_to_single_process_node() {
-    node_ranks_ = {rank_};
-    my_node_position_ = 0;
-    create_failure_boards();
 }
 
 /// The communicators were made for this object; they are freed with it unless MPI ends them. A
@@ -113,7 +107,11 @@ ProcessGroup::~ProcessGroup() {
     }
     if (!is_running()) return;
     const bool has_failed = board_ && board_->shows_failure();
-    if (has_failed && !is_ending() && leaves_nothing_under_way()) {
+    // Whether all that this process has begun with the communicators has ended. It cannot know of
+    // what others have begun, nor of messages to other nodes.
+    const bool nothing_is_under_way =
+        is_one_node() && !may_be_busy_.load() && turns_comm_ == MPI_COMM_NULL;
+    if (has_failed && !is_ending() && nothing_is_under_way) {
         // Where another process has something under way, or has not come to this, they stay.
         FailureBoard::leave(std::move(board_), {comm_, std::move(kept_)});
         return;
@@ -136,12 +134,6 @@ ProcessGroup::~ProcessGroup() {
         return;
     }
     free(comms);
-}
-
-/// Whether all that this process has begun with the communicators has ended. It cannot know of what
-/// others have begun, nor of messages to other nodes.
-bool ProcessGroup::leaves_nothing_under_way() const {
-    return is_one_node() && !may_be_busy_.load() && turns_comm_ == MPI_COMM_NULL;
 }
 
 void ProcessGroup::keep(std::shared_ptr<const void> memory) const noexcept {
@@ -184,7 +176,7 @@ void ProcessGroup::find_node() {
 
 void ProcessGroup::let_mpi_progress() const noexcept {
     try {
-        if (!may_call()) return;
+        if (!board_ || !may_call()) return;
         board_->look_for_messages();
         if (size_ > 1) return;
         // MPICH looks no further where it is asked for messages of a process to itself, or finds
@@ -252,7 +244,7 @@ NodeShares ProcessGroup::share_on_node(std::int64_t bytes,
             shares.why_not = e.what();
         }
     }
-    for (const auto& vote : gather_on_node({works ? 1 : 0})) works = works && vote[0] == 1;
+    works = all_on_node(works);
     if (!works && shares.why_not.empty())
         shares.why_not = "another process of the node cannot share memory";
     return shares;
@@ -292,21 +284,21 @@ void ProcessGroup::try_reading() {
                                              sizeof found) &&
                    found == words[2];
     }
-    peers_readable_ = true;
-    for (const auto& vote : gather_on_node({readable ? 1 : 0}))
-        peers_readable_ = peers_readable_ && vote[0] == 1;
+    peers_readable_ = all_on_node(readable);
 }
 
-MPI_Comm ProcessGroup::duplicate() const {
+bool ProcessGroup::all_on_node(bool mine) const {
+    return std::ranges::all_of(gather_on_node({mine}),
+                               [](const auto& vote) { return vote[0] == 1; });
+}
+
+void ProcessGroup::prepare_tickets() {
+    if (turns_comm_ != MPI_COMM_NULL) return;
     const auto made = std::make_shared<MPI_Comm>(MPI_COMM_NULL);
     carry_out("MPI_Comm_idup", made,
               [&](MPI_Request* request) { return MPI_Comm_idup(comm_, made.get(), request); });
     check(MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    return *made;
-}
-
-void ProcessGroup::prepare_tickets() {
-    if (turns_comm_ == MPI_COMM_NULL) turns_comm_ = duplicate();
+    turns_comm_ = *made;
 }
 
 }  // namespace datamover::mpi

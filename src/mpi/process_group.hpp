@@ -100,9 +100,6 @@ public:
     /// For messages.
     MessageTags& tags() const { return *tags_; }
 
-    /// A communicator of the same processes, the caller's to free. Collective.
-    MPI_Comm duplicate() const;
-
     /// Operations in which all processes of the group take part come one after the other, in the
     /// order of the movers' starts. Makes the communicator that they have for themselves.
     /// Collective at the first call, then local.
@@ -124,27 +121,34 @@ public:
 
     /// An MPI call failed here: all processes are told, and from now on whatever they do with this
     /// group throws peer_failed. Local, never waits.
-    void fail(const Error& why) const noexcept { board_->notify(why); }
+    void fail(const Error& why) const noexcept {
+        if (board_) board_->notify(why);
+    }
     /// The same for all groups of this process. Does nothing where MPI does not run.
     static void fail_all(const Error& why) noexcept;
     /// The failure of another process that `why` follows from, else `why`. Local.
     Error cause_of(const Error& why) const { return board_ ? board_->cause_of(why) : why; }
+    // Before there are boards, which the first exchanges set up, no failure can be reported to the
+    // other processes, nor by them.
+
     /// Throws peer_failed once a process of the group has failed. Local; one load.
-    void check_alive() const { board_->check(); }
-    /// The same before something begins that may be the first use of the group.
-    void check_alive_at_start() const {
-        if (board_) check_alive();
+    void check_alive() const {
+        if (board_) board_->check();
     }
     /// The same for loops that wait: also looks for news from other nodes.
-    void check_alive_while_waiting() const { board_->check_while_waiting(); }
+    void check_alive_while_waiting() const {
+        if (board_) board_->check_while_waiting();
+    }
     /// Lets MPI go on with what the program has under way with it: a peer may wait in a send for a
     /// receive that was begun here, before it comes to what this process waits for. Does nothing on
     /// a thread that may not call MPI. About a microsecond.
     void let_mpi_progress() const noexcept;
     /// Waits for a request; throws mpi, or peer_failed when meanwhile a process has failed.
     void complete(MPI_Request& request, const char* call, Load load = Load::numbers) const;
-    /// Waits until done() says so. Throws timeout, peer_failed, Interrupted.
-    void wait_until(const std::function<bool()>& done, Load load = Load::numbers) const;
+    /// Waits until done() says so, for others to make the same call, or in a call of MPI's. Throws
+    /// timeout, peer_failed, Interrupted.
+    void wait_until(const std::function<bool()>& done, Load load = Load::numbers,
+                    const char* call = nullptr) const;
     /// Begins a non-blocking collective operation of MPI and waits for it. `memory` is what it
     /// touches: kept where it cannot end. Whatever goes wrong is told to all processes.
     void carry_out(const char* call, std::shared_ptr<const void> memory,
@@ -180,22 +184,17 @@ public:
 
 private:
     explicit ProcessGroup(MPI_Comm user_comm);
-    void agree_on_environment();
     void find_node();
-    void fall_back_to_single_process_node();
     void try_reading();
+    bool all_on_node(bool mine) const;
     bool create_failure_boards();
-    bool leaves_nothing_under_way() const;
-    std::string named_process(const Error& error) const;
     bool is_one_node() const { return std::ssize(node_ranks_) == size_; }
-    void wait(Waiting& waiting, const std::function<bool()>& done) const;
-    void wait_in(const char* call, const std::function<bool()>& done, Load load) const;
-    void wait_for_agreement(std::uint64_t agreement) const;
+    void wait(Waiting& waiting, const std::function<bool()>& done,
+              const char* call = nullptr) const;
     std::vector<std::int64_t> largest(FailureBoard::Question question,
                                       std::vector<std::int64_t> values) const;
     std::optional<std::vector<std::vector<std::int64_t>>> allgather_on_node(
         FailureBoard::Question question, std::span<const std::int64_t> mine) const;
-    void check_same_question(std::uint64_t agreement) const;
     std::vector<std::vector<std::int64_t>> gather_among(
         const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const;
     std::vector<std::vector<std::int64_t>> gather_by_messages(

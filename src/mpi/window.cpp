@@ -23,6 +23,7 @@
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "communicators.hpp"
 #include "geometry/make_error.hpp"
 #include "waiting.hpp"
 
@@ -162,7 +163,9 @@ public:
             check_room(group);
             made.reset(new Window(group));
         });
-        collectively(group, [&] { made->make_comm(group); });
+        // MPICH gives a window the number of its communicator, which the next communicator gets
+        // once that one is freed.
+        collectively(group, [&] { made->comm_ = split(group, 0); });
         {
             const std::lock_guard lock(mutex_);
             all_.push_back(made);
@@ -172,7 +175,8 @@ public:
             turn.take(group);
             collectively(group, [&] { made->open(); });
         }
-        made->exchange_marks(group);
+        for (const auto& words : group.gather({displacement_of(made->marks_->data)}))
+            made->marks_of_.push_back(static_cast<MPI_Aint>(words[0]));
         if (!made->works(group)) return nullptr;
         made->number_ = group.maximum({drawn_number()})[0];
         return made;
@@ -226,13 +230,6 @@ Window::Window(const ProcessGroup& group)
     std::memset(marks_->data, 0, static_cast<std::size_t>(marks_->bytes));
 }
 
-/// MPICH gives a window the number of its communicator, which the next communicator gets once that
-/// one is freed. A split, unlike a duplicate, has no attributes of the user's.
-void Window::make_comm(const ProcessGroup& group) {
-    check(MPI_Comm_split(group.comm(), 0, group.rank(), &comm_), "MPI_Comm_split");
-    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-}
-
 void Window::open() {
     check(MPI_Win_create_dynamic(MPI_INFO_NULL, comm_, &window_), "MPI_Win_create_dynamic");
     check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
@@ -247,11 +244,6 @@ void Window::open() {
     marks_attached_ = attach(marks_->data, marks_->bytes);
     if (!marks_attached_)
         throw Error(ErrorCode::unsupported, "MPI_Win_attach of this MPI does not work");
-}
-
-void Window::exchange_marks(const ProcessGroup& group) {
-    std::vector<std::vector<std::int64_t>> all = group.gather({displacement_of(marks_->data)});
-    for (const auto& words : all) marks_of_.push_back(static_cast<MPI_Aint>(words[0]));
 }
 
 /// The next process is written to and read from, in the way in which data moves.
@@ -320,16 +312,7 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
         begin = found->segment->data();
         end = segment_end;
     }
-    struct Use {
-        explicit Use(Window& of) : window(of) {}
-        Window& window;
-        const std::byte* first = nullptr;
-        ~Use() {
-            if (first) window.release(first);
-        }
-    };
-    const auto use = std::make_shared<Use>(*this);  // outlives the lock that its end takes
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     auto region = regions_.upper_bound(begin);
     if (region != regions_.begin() && std::prev(region)->second.end >= end) {
         --region;
@@ -343,8 +326,9 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
         check(code, "MPI_Win_attach");
     }
     ++region->second.uses;
-    use->first = region->first;
-    return use;
+    begin = region->first;
+    lock.unlock();  // the last reference takes it
+    return {begin, [this](const std::byte* first) { release(first); }};
 }
 
 bool Window::overlaps(const std::byte* begin, const std::byte* end) const {

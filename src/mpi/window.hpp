@@ -68,9 +68,7 @@ private:
     using Regions = std::map<const std::byte*, Region>;
 
     explicit Window(const ProcessGroup& group);
-    void make_comm(const ProcessGroup& group);
     void open();
-    void exchange_marks(const ProcessGroup& group);
     bool works(const ProcessGroup& group);
     bool overlaps(const std::byte* begin, const std::byte* end) const;
     void release(const std::byte* begin);

@@ -39,22 +39,20 @@ std::vector<MPI_Comm>& kept_communicators() {
     return kept;
 }
 
-/// What a context's communicator holds: which of the kept ones it is.
+/// What a context's communicator holds: one of the kept ones.
 struct Kept {
-    std::size_t number;
+    MPI_Comm comm;
 };
 
-std::size_t number_of_congruent(MPI_Comm comm) {
-    auto& kept = kept_communicators();
-    for (std::size_t i = 0; i < kept.size(); ++i) {
+MPI_Comm congruent(MPI_Comm comm) {
+    for (const MPI_Comm kept : kept_communicators()) {
         int result = MPI_UNEQUAL;
-        mpi::check(MPI_Comm_compare(comm, kept[i], &result), "MPI_Comm_compare");
-        if (result == MPI_CONGRUENT) return i;
+        mpi::check(MPI_Comm_compare(comm, kept, &result), "MPI_Comm_compare");
+        if (result == MPI_CONGRUENT) return kept;
     }
     MPI_Comm copy = MPI_COMM_NULL;
     mpi::check(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup");
-    kept.push_back(copy);
-    return kept.size() - 1;
+    return kept_communicators().emplace_back(copy);
 }
 
 /// Drops the movers that are kept with these communicators. Local. Returns a code of the C face.
@@ -69,11 +67,8 @@ int drop_all_caches() {
 MPI_Comm context_communicator(MPI_Comm of_context) {
     const std::lock_guard lock(only_one);
     using OfContext = mpi::Attribute<Kept>;
-    const Kept* found = OfContext::find(of_context);
-    if (found == nullptr)
-        found =
-            &OfContext::keep(of_context, std::make_unique<Kept>(number_of_congruent(of_context)));
-    return kept_communicators()[found->number];
+    if (const Kept* const found = OfContext::find(of_context)) return found->comm;
+    return OfContext::keep(of_context, std::make_unique<Kept>(congruent(of_context))).comm;
 }
 
 // ---------------------------------------------------------------- layouts

@@ -35,7 +35,7 @@ std::string wanted() {
     return value ? value : "";
 }
 
-/// The sum over all calls, which is printed when the program ends.
+/// The sum over all calls, which is printed on standard error when the program ends.
 class Report {
 public:
     ~Report() {
@@ -88,12 +88,6 @@ std::vector<datamover_mover_pair>& room_for_pairs(MPI_Comm comm) {
     mpi::check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
     pairs.resize(2 * static_cast<std::size_t>(size) + 1);
     return pairs;
-}
-
-/// Adds a call; the sum is printed on standard error when the program ends.
-void add_to_report(const datamover_matrix_outcome& outcome) {
-    static Report report;
-    report.add(outcome);
 }
 
 // ---------------------------------------------------------------- arguments
@@ -163,30 +157,34 @@ int move_in_context(int context, const MatrixCall& call) {
                   : datamover_matrix_move(comm, call.type, call.elem_bytes, call.m, call.n, &call.a,
                                           &call.b, call.transposed, call.options, &outcome);
     last_call().argument = outcome.wrong_argument;
-    if (code == DATAMOVER_SUCCESS && reporting()) add_to_report(outcome);
+    if (code == DATAMOVER_SUCCESS && reporting()) {
+        static Report report;
+        report.add(outcome);
+    }
     return code;
 }
 
 int gemr2d(int elem_bytes, int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
            int ib, int jb, const int* descb, int context) {
     return remembered([&] {
-        return move_in_context(context,
-                               {m, n, matrix_here(a, ia, ja, desca), matrix_here(b, ib, jb, descb),
-                                DATAMOVER_OPAQUE, elem_bytes});
+        return move_in_context(context, {.m = m,
+                                         .n = n,
+                                         .a = matrix_here(a, ia, ja, desca),
+                                         .b = matrix_here(b, ib, jb, descb),
+                                         .elem_bytes = elem_bytes});
     });
 }
 
 int trmr2d(int elem_bytes, const char* uplo, const char* diag, int m, int n, const void* a, int ia,
            int ja, const int* desca, void* b, int ib, int jb, const int* descb, int context) {
     return remembered([&] {
-        MatrixCall call{m,
-                        n,
-                        matrix_here(a, ia, ja, desca),
-                        matrix_here(b, ib, jb, descb),
-                        DATAMOVER_OPAQUE,
-                        elem_bytes};
-        call.uplo = uplo ? *uplo : ' ';
-        call.diag = diag ? *diag : ' ';
+        const MatrixCall call{.m = m,
+                              .n = n,
+                              .a = matrix_here(a, ia, ja, desca),
+                              .b = matrix_here(b, ib, jb, descb),
+                              .elem_bytes = elem_bytes,
+                              .uplo = uplo ? *uplo : ' ',
+                              .diag = diag ? *diag : ' '};
         const int code = move_in_context(context, call);
         int& argument = last_call().argument;
         argument = position_in_trmr2d(argument);

@@ -42,7 +42,7 @@ void tell_pxerbla(int code, const char* routine, int context);
 struct MatrixCall {
     int m, n;
     datamover_matrix a, b;  ///< nothing is looked at where m or n is 0
-    datamover_type type;
+    datamover_type type = DATAMOVER_OPAQUE;
     int elem_bytes;
     int transposed = 0;
     const datamover_mover_options* options = nullptr;

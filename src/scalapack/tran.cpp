@@ -11,23 +11,14 @@
 namespace datamover {
 namespace {
 
-template <class Real>
-std::complex<double> number(const void* parts, bool is_complex) {
-    const Real* real = static_cast<const Real*>(parts);
-    return {static_cast<double>(real[0]), is_complex ? static_cast<double>(real[1]) : 0.0};
-}
-
 std::complex<double> factor(const void* at, datamover_type type) {
-    switch (type) {
-        case DATAMOVER_FLOAT32:
-            return number<float>(at, false);
-        case DATAMOVER_FLOAT64:
-            return number<double>(at, false);
-        case DATAMOVER_COMPLEX64:
-            return number<float>(at, true);
-        default:
-            return number<double>(at, true);
-    }
+    const bool is_double = type == DATAMOVER_FLOAT64 || type == DATAMOVER_COMPLEX128;
+    const bool is_complex = type == DATAMOVER_COMPLEX64 || type == DATAMOVER_COMPLEX128;
+    const auto part = [&](int i) {
+        return is_double ? static_cast<const double*>(at)[i]
+                         : double{static_cast<const float*>(at)[i]};
+    };
+    return {part(0), is_complex ? part(1) : 0.0};
 }
 
 /// Descriptors of other kinds, and matrices that every process has a copy of.

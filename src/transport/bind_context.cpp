@@ -194,27 +194,24 @@ const NodePeer& NodeMemory::peer(std::int64_t rank) {
     return peer;
 }
 
-std::byte* NodeMemory::map(const memory::SharedPlace& place) {
-    auto segment = group_.segments().open(place.name);
-    std::byte* address = segment->data() + place.offset_bytes;
+std::byte* NodeMemory::map(std::int64_t rank, const std::optional<memory::SharedPlace>& place,
+                           const char* what) {
+    if (!place)
+        throw make_error(ErrorCode::no_memory, "process ", rank, " has no shared memory for ",
+                         what);
+    auto segment = group_.segments().open(place->name);
+    std::byte* address = segment->data() + place->offset_bytes;
     if (std::ranges::find(mapped_, segment) == mapped_.end()) mapped_.push_back(std::move(segment));
     return address;
 }
 
 std::byte* NodeMemory::base(std::int64_t rank, std::size_t motion, Side side) {
-    const auto& place = peer(rank).arrays[motion][side].place;
-    if (!place)
-        throw make_error(ErrorCode::no_memory, "the ", side_name(side), " array of process ", rank,
-                         " is not in shared memory");
-    return map(*place);
+    return map(rank, peer(rank).arrays[motion][side].place,
+               side == Side::source ? "its source array" : "its destination array");
 }
 
 std::byte* NodeMemory::signals(std::int64_t rank) {
-    const auto& place = peer(rank).signals;
-    if (!place)
-        throw make_error(ErrorCode::no_memory, "process ", rank,
-                         " has no shared memory for signals");
-    return map(*place);
+    return map(rank, peer(rank).signals, "signals");
 }
 
 }  // namespace datamover::transport

@@ -40,6 +40,9 @@
 namespace datamover::transport {
 namespace {
 
+/// Of all messages on the communicator of turns.
+constexpr int tag = 0;
+
 /// Checks that processes of different nodes use their turns for the same movers. Each sends the
 /// number of the binding that it begins to the process after it, in a ring of all, if that one is
 /// on another node. Those of one node compare on their boards (FailureBoard::claim_ticket). So
@@ -47,16 +50,45 @@ namespace {
 class OrderCheck {
 public:
     /// Of the binding `number`, the same on all processes. Local.
-    OrderCheck(mpi::ProcessGroupPtr group, int number);
-    ~OrderCheck();
+    OrderCheck(mpi::ProcessGroupPtr group, int number)
+        : group_(std::move(group)),
+          before_((group_->rank() + group_->size() - 1) % group_->size()),
+          numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
+        const int after = (group_->rank() + 1) % group_->size();
+        receives_ = group_->node_position(before_) < 0;
+        if (receives_)
+            requests_.add(false, &numbers_->theirs, sizeof numbers_->theirs, before_, tag,
+                          group_->ticket_comm());
+        if (group_->node_position(after) < 0)
+            requests_.add(true, &numbers_->own, sizeof numbers_->own, after, tag,
+                          group_->ticket_comm());
+        active_.assign(requests_.size());
+    }
+    ~OrderCheck() {
+        bool have_ended = true;
+        for (std::size_t i = 0; i < requests_.size(); ++i)
+            have_ended = requests_.free(i) && have_ended;
+        if (!have_ended) group_->abandon(numbers_);
+    }
     OrderCheck(const OrderCheck&) = delete;
     OrderCheck& operator=(const OrderCheck&) = delete;
 
     /// A turn begins, in the order of the group's turns. The last one's check has ended.
-    void begin();
+    void begin() {
+        left_ = requests_.size();
+        for (std::size_t i = 0; i < left_; ++i) active_.start(i, requests_[i]);
+    }
     /// Whether the check of the turn has ended. Throws mismatch where the process before uses it
     /// for another binding.
-    bool is_done();
+    bool is_done() {
+        if (left_ == 0) return true;
+        for (const int ended : active_.ended()) {
+            --left_;
+            if (receives_ && ended == 0 && numbers_->theirs != numbers_->own)
+                throw mpi::another_order(group_->rank(), concat("process ", before_));
+        }
+        return left_ == 0;
+    }
 
 private:
     struct Numbers {
@@ -76,12 +108,24 @@ struct ExchangedPair {
     std::int64_t peer = 0;
     bool sends = false;
     PairProgram program;
-    memory::AllocationPtr buffer;  ///< none where the arrays themselves are exchanged
-    /// Where the bytes of a chunk lie; none where MPI is told addresses.
-    std::vector<mpi::Datatype> types;
-    std::vector<std::size_t> type_index;  ///< per chunk, of those
-    std::size_t place = 0;                ///< among those to whom, or from whom, an operation goes
+    memory::AllocationPtr buffer;      ///< none where the arrays themselves are exchanged
+    std::vector<mpi::Datatype> types;  ///< per chunk: its bytes; none where MPI is told addresses
 
+    /// The exchange with a process, packed or in place. `takes_addresses`: MPI's operation takes
+    /// addresses as displacements.
+    ExchangedPair(const BindContext& context, const Pair& pair, bool takes_addresses)
+        : peer(pair.peer),
+          sends(pair.sends()),
+          // Longer ones take MPI another way, which is slower here (measured with mpich 5).
+          program(context.message_program(pair, {context.chunk_bytes})) {
+        const std::int64_t most_bytes = program.most_chunk_bytes();
+        if (!program.all_in_place()) buffer = memory::SegmentPool::allocate_private(most_bytes);
+        if (takes_addresses && most_bytes <= std::numeric_limits<int>::max()) return;
+        for (std::size_t i = 0; i < program.chunks(); ++i)
+            types.push_back(mpi::bytes_at(bytes_of(i), program.chunk_bytes(i)));
+    }
+
+    std::size_t rank() const { return static_cast<std::size_t>(peer); }
     const std::byte* bytes_of(std::size_t chunk) const {
         return buffer ? buffer->data : program.in_place(chunk);
     }
@@ -89,7 +133,7 @@ struct ExchangedPair {
 
 /// What MPI may look at until an operation has ended.
 struct Exchange {
-    /// What goes to, or comes from, each place. Where MPI's call takes addresses as displacements
+    /// What goes to, or comes from, each rank. Where MPI's call takes addresses as displacements
     /// from MPI_BOTTOM, these are bytes: MPICH takes 2.5 to 4 times as long over a type of its own
     /// for each (measured with 2 MiB). Else one of a type that counts from MPI_BOTTOM, with nothing
     /// to add.
@@ -99,9 +143,25 @@ struct Exchange {
         std::vector<MPI_Aint> displacements;
         std::vector<MPI_Datatype> types;
 
-        void resize(std::size_t places);
-        void set(const ExchangedPair& pair, std::size_t chunk);
-        void* address(std::size_t place) const;
+        explicit Half(std::size_t ranks)
+            : counts(ranks, 0),
+              zeros(ranks, 0),
+              long_counts(ranks, 0),
+              displacements(ranks, 0),
+              types(ranks, MPI_BYTE) {}
+        void set(const ExchangedPair& pair, std::size_t chunk) {
+            const std::size_t i = pair.rank();
+            const bool any = chunk < pair.program.chunks();
+            const bool as_bytes = any && pair.types.empty();
+            counts[i] = as_bytes ? static_cast<int>(pair.program.chunk_bytes(chunk)) : any;
+            long_counts[i] = counts[i];
+            displacements[i] = as_bytes ? mpi::displacement_of(pair.bytes_of(chunk)) : 0;
+            types[i] = any && !as_bytes ? pair.types[chunk].get() : MPI_BYTE;
+        }
+        void* address(std::size_t rank) const {
+            if (displacements[rank] == 0) return MPI_BOTTOM;
+            return reinterpret_cast<void*>(displacements[rank]);
+        }
     };
 
     /// Where all messages of an operation come into one buffer: its parts, by process.
@@ -110,104 +170,13 @@ struct Exchange {
         std::vector<int> counts_bytes, starts_bytes;
     };
 
+    explicit Exchange(std::size_t ranks) : sent(ranks), received(ranks) {}
+
     Half sent, received;
     Gathered gathered;
     std::vector<ExchangedPair> pairs;
     MPI_Request request = MPI_REQUEST_NULL;
 };
-
-/// The exchange of a chunk with a process, packed or in place. `takes_addresses`: MPI's operation
-/// takes addresses as displacements.
-ExchangedPair exchanged(const BindContext& context, const Pair& pair, bool takes_addresses);
-
-/// Of all messages on the communicator of turns.
-constexpr int tag = 0;
-
-void add_types(ExchangedPair& pair) {
-    std::vector<std::pair<const std::byte*, std::int64_t>> known;
-    for (std::size_t i = 0; i < pair.program.chunks(); ++i) {
-        const std::pair place{pair.bytes_of(i), pair.program.chunk_bytes(i)};
-        const auto found = pair.buffer ? std::ranges::find(known, place) : known.end();
-        pair.type_index.push_back(static_cast<std::size_t>(found - known.begin()));
-        if (found != known.end()) continue;
-        known.push_back(place);
-        pair.types.push_back(mpi::bytes_at(place.first, place.second));
-    }
-}
-
-ExchangedPair exchanged(const BindContext& context, const Pair& pair, bool takes_addresses) {
-    ExchangedPair made;
-    made.peer = pair.peer;
-    made.sends = pair.sends();
-    made.place = static_cast<std::size_t>(pair.peer);
-    // Longer ones take MPI another way, which is slower here (measured with mpich 5).
-    made.program = context.message_program(pair, {context.chunk_bytes});
-    const std::int64_t most_bytes = made.program.most_chunk_bytes();
-    if (!made.program.all_in_place())
-        made.buffer = memory::SegmentPool::allocate_private(most_bytes);
-    if (!takes_addresses || most_bytes > std::numeric_limits<int>::max()) add_types(made);
-    return made;
-}
-
-void Exchange::Half::resize(std::size_t places) {
-    counts.assign(places, 0);
-    zeros.assign(places, 0);
-    long_counts.assign(places, 0);
-    displacements.assign(places, 0);
-    types.assign(places, MPI_BYTE);
-}
-
-void Exchange::Half::set(const ExchangedPair& pair, std::size_t chunk) {
-    const bool any = chunk < pair.program.chunks();
-    const bool as_bytes = any && pair.types.empty();
-    counts[pair.place] = as_bytes ? static_cast<int>(pair.program.chunk_bytes(chunk)) : any;
-    long_counts[pair.place] = counts[pair.place];
-    displacements[pair.place] = as_bytes ? mpi::displacement_of(pair.bytes_of(chunk)) : 0;
-    types[pair.place] = any && !as_bytes ? pair.types[pair.type_index[chunk]].get() : MPI_BYTE;
-}
-
-void* Exchange::Half::address(std::size_t place) const {
-    if (displacements[place] == 0) return MPI_BOTTOM;
-    return reinterpret_cast<void*>(displacements[place]);
-}
-
-OrderCheck::OrderCheck(mpi::ProcessGroupPtr group, int number)
-    : group_(std::move(group)),
-      before_((group_->rank() + group_->size() - 1) % group_->size()),
-      numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
-    const int after = (group_->rank() + 1) % group_->size();
-    receives_ = group_->node_position(before_) < 0;
-    if (receives_)
-        requests_.add_receive(&numbers_->theirs, sizeof numbers_->theirs, before_, tag,
-                              group_->ticket_comm());
-    if (group_->node_position(after) < 0)
-        requests_.add_send(&numbers_->own, sizeof numbers_->own, after, tag, group_->ticket_comm());
-    active_.assign(requests_.size());
-}
-
-OrderCheck::~OrderCheck() {
-    bool have_ended = true;
-    for (std::size_t i = 0; i < requests_.size(); ++i) have_ended = requests_.free(i) && have_ended;
-    if (!have_ended) group_->abandon(numbers_);
-}
-
-void OrderCheck::begin() {
-    left_ = requests_.size();
-    for (std::size_t i = 0; i < left_; ++i) {
-        active_[i] = requests_[i];
-        mpi::check(MPI_Start(&active_[i]), "MPI_Start");
-    }
-}
-
-bool OrderCheck::is_done() {
-    if (left_ == 0) return true;
-    for (const int ended : active_.ended()) {
-        --left_;
-        if (receives_ && ended == 0 && numbers_->theirs != numbers_->own)
-            throw mpi::another_order(group_->rank(), concat("process ", before_));
-    }
-    return left_ == 0;
-}
 
 /// With fewer processes, all operations are the same.
 constexpr int least_processes = 3;
@@ -223,18 +192,11 @@ memory::AllocationPtr part_of(const memory::AllocationPtr& memory, std::int64_t 
 
 /// What a process tells the others of what it sends.
 struct Sending {
-    bool fits = true;            ///< it sends nothing, or one message to all to whom it sends
+    std::int64_t fits = true;    ///< it sends nothing, or one message to all to whom it sends
     std::int64_t part = -1;      ///< the lowest rank of itself and those; -1 where it sends nothing
     std::int64_t processes = 0;  ///< itself and those
     std::int64_t most_bytes = 0;     ///< of a chunk
     std::int64_t message_bytes = 0;  ///< of all chunks
-
-    std::vector<std::int64_t> words() const {
-        return {fits, part, processes, most_bytes, message_bytes};
-    }
-    static Sending of(const std::vector<std::int64_t>& words) {
-        return {words[0] != 0, words[1], words[2], words[3], words[4]};
-    }
 };
 
 class CollectiveTransport final : public Transport {
@@ -242,12 +204,11 @@ public:
     CollectiveTransport(const BindContext& context, const std::vector<Pair>& pairs)
         : group_(context.group),
           number_(context.first_tag),
-          exchange_(std::make_shared<Exchange>()) {
-        for (const Pair& pair : pairs)
-            exchange_->pairs.push_back(exchanged(context, pair, mpi::has_large_counts()));
-        const auto ranks = static_cast<std::size_t>(group_->size());
-        exchange_->sent.resize(ranks);
-        exchange_->received.resize(ranks);
+          exchange_(std::make_shared<Exchange>(static_cast<std::size_t>(group_->size()))) {
+        for (const Pair& pair : pairs) {
+            exchange_->pairs.emplace_back(context, pair, mpi::has_large_counts());
+            add_line(pair.peer, pair.sends(), "collective", exchange_->pairs.back().program);
+        }
     }
 
     ~CollectiveTransport() override {
@@ -305,18 +266,10 @@ public:
 
     /// A process without a pair waits for all.
     std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> peers;
-        for (const ExchangedPair& pair : exchange_->pairs) peers.push_back(pair.peer);
+        std::vector<std::int64_t> peers = Transport::waiting_for();
         for (int rank = 0; exchange_->pairs.empty() && rank < group_->size(); ++rank)
             if (rank != group_->rank()) peers.push_back(rank);
         return peers;
-    }
-
-    void report(std::vector<MoverPair>& lines) const override {
-        for (const ExchangedPair& p : exchange_->pairs) {
-            lines.push_back(pair_line(p.peer, p.sends, "collective", p.program));
-            lines.back().why = why_call_;
-        }
     }
 
     bool needs_polls() const override { return true; }
@@ -328,6 +281,8 @@ public:
     }
 
 private:
+    bool waits_for(std::size_t) const override { return true; }
+
     enum class Form { all_to_all, broadcast, all_gather };
 
     Sending own_sending() const {
@@ -356,7 +311,7 @@ private:
         std::int64_t part = sending[static_cast<std::size_t>(group_->rank())].part;
         for (const ExchangedPair& pair : exchange_->pairs) {
             if (pair.sends) continue;
-            const std::int64_t theirs = sending[pair.place].part;
+            const std::int64_t theirs = sending[pair.rank()].part;
             if (part >= 0 && part != theirs) return -1;
             part = theirs;
         }
@@ -381,9 +336,11 @@ private:
     /// From what all processes send, the same everywhere. The processes fall into parts, such as
     /// the rows of a grid, in each of which every sender has one message for all others.
     void choose_form() {
+        const Sending own = own_sending();
         std::vector<Sending> sending;
-        for (const auto& words : group_->gather(own_sending().words()))
-            sending.push_back(Sending::of(words));
+        for (const auto& w :
+             group_->gather({own.fits, own.part, own.processes, own.most_bytes, own.message_bytes}))
+            sending.push_back({w[0], w[1], w[2], w[3], w[4]});
         std::int64_t most_bytes = 0;
         for (const Sending& s : sending) {
             if (!s.fits) return;
@@ -417,22 +374,21 @@ private:
         if (std::ranges::all_of(
                 sending, [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
             return false;
-        part_ = mpi::PartCommunicators::of(*group_, parts);
-        if (part_) comm_ = part_->comm();
+        part_ = mpi::part_communicator(*group_, parts);
+        if (part_) comm_ = *part_;
         return part_ != nullptr;
     }
 
     /// The first of equal messages stands for all.
     void broadcast(std::size_t root) {
-        form_ = Form::broadcast;
         root_ = static_cast<int>(root);
         place_ = static_cast<std::size_t>(members_[root]);
-        use_call("MPI_Ibcast", members_.size());
+        use_call(Form::broadcast, "MPI_Ibcast");
         bool is_first = true;
         for (ExchangedPair& pair : exchange_->pairs) {
             if (!pair.sends) continue;
             if (is_first)
-                place_ = pair.place;
+                place_ = pair.rank();
             else
                 pair.buffer.reset();
             is_first = false;
@@ -443,12 +399,11 @@ private:
     void all_gather() {
         Exchange& e = *exchange_;
         Exchange::Gathered& g = e.gathered;
-        std::vector<std::int64_t> starts_bytes, bytes(members_.size(), 0);
+        std::vector<std::int64_t> bytes(members_.size(), 0);
         for (const ExchangedPair& pair : e.pairs)
             bytes[sender(pair)] = pair.program.most_chunk_bytes();
         std::int64_t total_bytes = 0;
         for (const std::int64_t b : bytes) {
-            starts_bytes.push_back(total_bytes);
             g.starts_bytes.push_back(mpi::to_int(total_bytes, "buffer"));
             total_bytes += b;
         }
@@ -459,11 +414,10 @@ private:
             const std::size_t from = sender(pair);
             pair.buffer = pair.sends && has_own
                               ? nullptr
-                              : part_of(g.memory, starts_bytes[from], bytes[from]);
+                              : part_of(g.memory, g.starts_bytes[from], bytes[from]);
             has_own = has_own || pair.sends;
         }
-        form_ = Form::all_gather;
-        use_call("MPI_Iallgatherv", members_.size());
+        use_call(Form::all_gather, "MPI_Iallgatherv");
     }
 
     /// The place among the members of who sends.
@@ -473,11 +427,13 @@ private:
                                         members_.begin());
     }
 
-    void use_call(const char* call, std::size_t processes) {
+    void use_call(Form form, const char* call) {
+        form_ = form;
         call_ = call;
-        why_call_ = concat("by ", call);
-        if (processes < static_cast<std::size_t>(group_->size()))
-            why_call_ += concat(" of ", processes, " processes");
+        std::string why = concat("by ", call);
+        if (std::ssize(members_) < group_->size())
+            why += concat(" of ", members_.size(), " processes");
+        for (MoverPair& line : lines_) line.why = why;
     }
 
     /// The turn ends with the last operation of the round that begins, so that other movers' come
@@ -536,24 +492,22 @@ private:
 
     mpi::ProcessGroupPtr group_;
     const char* call_ = "MPI_Ialltoallw";
-    std::string why_call_;  ///< for explain
-    int number_;            ///< of the binding, the same on all processes
+    int number_;  ///< of the binding, the same on all processes
     std::shared_ptr<Exchange> exchange_;
     std::int64_t operations_ = 0, next_ = 0;
     std::uint64_t turn_ = 0;
     std::optional<OrderCheck> order_;  ///< none where nothing moves
     Form form_ = Form::all_to_all;
-    std::shared_ptr<const mpi::PartCommunicator> part_;  ///< unless it is all processes
-    MPI_Comm comm_ = MPI_COMM_NULL;                      ///< of the part
-    std::vector<std::int64_t> members_;                  ///< of the part, ascending
-    int root_ = 0;                                       ///< among the members
+    std::shared_ptr<const MPI_Comm> part_;  ///< unless it is all processes
+    MPI_Comm comm_ = MPI_COMM_NULL;         ///< of the part
+    std::vector<std::int64_t> members_;     ///< of the part, ascending
+    int root_ = 0;                          ///< among the members
     std::size_t place_ = 0;  ///< of the message that is sent to all, or that is received
 };
 
 }  // namespace
 
-extern const TransportKind collective_kind;
-const TransportKind collective_kind{
+extern const TransportKind collective_kind{
     .name = "collective",
     .memory = MessageMemory::buffers,
     .sends_messages = true,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,236 +47,182 @@ struct Step {
     std::size_t chunk = 0;
 };
 
-/// What this process copies between its arrays and those of a peer.
-struct Copy {
+/// One direction of a pair, of those arrays that the receiver copies, or the sender.
+struct Lane {
     std::int64_t peer = 0;
     bool sends = false;
-    PairProgram program;      ///< between the arrays of both, or the own arrays and a buffer
-    std::vector<Step> steps;  ///< of copies by the system
-    bool direct = false;      ///< in one step, without a buffer
-};
-
-/// A transport in which one side of each pair does all the work. How a copy is carried out, the
-/// derived class knows.
-class OneSided : public Transport {
-public:
-    void announce() override {
-        ++round_;
-        for (const CopyTurn& copy : turns_) copy.theirs.require(copy.peer);
-        for (const Offer& offer : offers_) {
-            offer.theirs.require(offer.peer);
-            offer.go->store(round_, std::memory_order_release);
-        }
-    }
-
-    void start() override {
-        for (CopyTurn& copy : turns_) copy.pending = true;
-        pending_ = turns_.size();
-        progress();
-    }
-
-    Progress progress() override {
-        Progress made = Progress::none;
-        if (pending_ > 0) {
-            for (std::size_t i = 0; i < turns_.size(); ++i) {
-                CopyTurn& c = turns_[i];
-                if (!c.pending || c.go->load(std::memory_order_acquire) < round_) continue;
-                run(copies_[i]);
-                // What was read of a peer that gave up meanwhile may be something else by now.
-                std::atomic_thread_fence(std::memory_order_acquire);
-                c.theirs.require(c.peer);
-                c.done->store(round_, std::memory_order_release);
-                c.pending = false;
-                --pending_;
-                made = Progress::some;
-            }
-            if (pending_ > 0) return made;
-        }
-        for (const Offer& offer : offers_)
-            if (offer.done->load(std::memory_order_acquire) < round_) return made;
-        return Progress::complete;
-    }
-
-    std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> peers;
-        for (const CopyTurn& copy : turns_)
-            if (copy.pending) peers.push_back(copy.peer);
-        for (const Offer& offer : offers_)
-            if (offer.done->load(std::memory_order_acquire) < round_) peers.push_back(offer.peer);
-        return peers;
-    }
-
-    void report(std::vector<MoverPair>& lines) const override {
-        for (const Copy& copy : copies_) lines.push_back(copy_line(copy));
-        for (const Offer& o : offers_)
-            lines.push_back(
-                {o.peer, o.sends, name_, "", o.elems, o.bytes, "", 0, "copied by the peer"});
-    }
-
-protected:
-    explicit OneSided(const char* name) : name_(name) {}
-
-    /// Carries out a copy whose peer has begun.
-    virtual void run(const Copy& copy) const = 0;
-    virtual MoverPair copy_line(const Copy& copy) const {
-        return pair_line(copy.peer, copy.sends, name_, copy.program);
-    }
-
-    /// Adds pairs: of each those arrays that the receiver copies, and those that the sender copies.
-    /// `prepare` has this process's copies of arrays ready.
-    template <class ReceiverCopies, class Prepare>
-    void add_pairs(const BindContext& context, const std::vector<Pair>& pairs,
-                   ReceiverCopies&& receiver_copies, Prepare&& prepare) {
-        for (const Pair& pair : pairs)
-            for (const bool by_receiver : {true, false}) {
-                Pair some{pair.peer, pair.direction, {}};
-                for (const PairShare& share : pair.shares)
-                    if (receiver_copies(share.facts) == by_receiver) some.shares.push_back(share);
-                if (some.shares.empty() || !add_pair(context, some, by_receiver)) continue;
-                Copy copy;
-                copy.peer = pair.peer;
-                copy.sends = pair.sends();
-                prepare(some, copy);
-                copies_.push_back(std::move(copy));
-            }
-    }
-
-private:
-    /// True: this process copies, else the peer does.
-    bool add_pair(const BindContext& context, const Pair& pair, bool receiver_copies) {
-        SignalLine& mine = context.own_signal_line(pair.peer);
-        SignalLine& theirs = context.peer_signal_line(pair.peer);
-        const PeerLines lines(context.peer_binding_line(pair.peer));
-        const Direction here = pair.direction;
-        const Direction there = pair.sends() ? incoming : outgoing;
-        if (receiver_copies != pair.sends()) {
-            turns_.push_back({pair.peer, lines, &mine.go[here], &theirs.done[there]});
-            return true;
-        }
-        offers_.push_back({pair.peer, lines, pair.sends(), pair.elems(),
-                           context.message_bytes(pair), &theirs.go[there], &mine.done[here]});
-        return false;
-    }
-
-    /// A pair in which this process copies.
-    struct CopyTurn {
-        std::int64_t peer = 0;
-        PeerLines theirs;
-        std::atomic<std::uint64_t>* go = nullptr;    ///< own line: the peer has begun
-        std::atomic<std::uint64_t>* done = nullptr;  ///< the peer's line: written when copied
-        bool pending = false;
-    };
-    /// A pair in which the other process copies.
-    struct Offer {
-        std::int64_t peer = 0;
-        PeerLines theirs;
-        bool sends = false;
-        std::int64_t elems = 0, bytes = 0;
-        std::atomic<std::uint64_t>* go = nullptr;    ///< the peer's line: written at the start
-        std::atomic<std::uint64_t>* done = nullptr;  ///< own line: the peer has copied
-    };
-
-    const char* name_;
-    std::vector<CopyTurn> turns_;
-    std::vector<Copy> copies_;  ///< of these turns
-    std::vector<Offer> offers_;
-    std::uint64_t round_ = 0;
-    std::size_t pending_ = 0;
+    bool copies = false;  ///< this process does, else the peer
+    bool pending = false;
+    PeerLines theirs;
+    /// In this process's line: the peer has begun, or has copied.
+    const std::atomic<std::uint64_t>* awaited = nullptr;
+    /// In the peer's line: this process has copied, or has begun.
+    std::atomic<std::uint64_t>* told = nullptr;
+    // Where this process copies.
+    PairProgram program{};      ///< between the arrays of both, or the own arrays and a buffer
+    std::vector<Step> steps{};  ///< of copies by the system
+    bool direct = true;         ///< in one step, without a buffer
 };
 
 class SelfTransport final : public Transport {
 public:
     SelfTransport(const BindContext& context, const std::vector<Pair>& pairs)
-        : rank_(context.group->rank()) {
-        for (const Pair& pair : pairs)
-            if (!pair.sends()) program_ = context.copy_program(pair);
+        : program_(context.copy_program(pairs.back())) {
+        add_line(context.group->rank(), true, "self", program_);
     }
 
     void start() override { program_.copy(); }
     Progress progress() override { return Progress::complete; }
-    std::vector<std::int64_t> waiting_for() const override { return {}; }
-    void report(std::vector<MoverPair>& lines) const override {
-        lines.push_back(pair_line(rank_, true, "self", program_));
-    }
 
 private:
-    std::int64_t rank_;
     PairProgram program_;
-};
-
-class SharedTransport final : public OneSided {
-public:
-    SharedTransport(const BindContext& context, const std::vector<Pair>& pairs)
-        : OneSided("shared") {
-        add_pairs(
-            context, pairs, [&](const PairFacts& facts) { return receiver_copies(facts, context); },
-            [&](const Pair& pair, Copy& copy) { copy.program = context.copy_program(pair); });
-    }
-
-private:
-    static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
-        if (!facts.shared.source) return false;
-        if (!facts.shared.destination || !facts.plain_copy) return true;
-        return context.options.receivers_copy.value_or(context.receivers_copy);
-    }
-
-    void run(const Copy& copy) const override { copy.program.copy(); }
 };
 
 /// From this mean run on the system may well go through both lists itself.
 constexpr std::int64_t least_direct_run_bytes = 1024;
 constexpr std::int64_t most_buffer_bytes = std::int64_t{256} << 10;
 
-/// The copying side has the system read the other process's memory, or write to it: one copy, no
-/// shared memory. Where runs are short, or elements are combined or converted, they go through a
-/// buffer that fits the cache.
-class ReadTransport final : public OneSided {
+/// A transport in which one side of each pair does all the work. By the system (`reads`) the
+/// copying side has it read the other process's memory, or write to it: one copy, no shared memory.
+/// Where runs are short, or elements are combined or converted, they then go through a buffer that
+/// fits the cache.
+class DirectTransport final : public Transport {
 public:
-    ReadTransport(const BindContext& context, const std::vector<Pair>& pairs) : OneSided("read") {
-        buffer_bytes_ = std::min(context.chunk_bytes, most_buffer_bytes);
+    DirectTransport(const BindContext& context, const std::vector<Pair>& pairs, bool reads)
+        : reads_(reads), buffer_bytes_(std::min(context.chunk_bytes, most_buffer_bytes)) {
         for (const BoundMotion& motion : context.motions)
             buffer_bytes_ = std::max(buffer_bytes_, motion.array.source->elem_bytes);
-        add_pairs(
-            context, pairs, [&](const PairFacts& facts) { return receiver_copies(facts, context); },
-            [&](const Pair& pair, Copy& copy) { prepare(context, pair, copy); });
+        for (const Pair& pair : pairs)
+            for (const bool by_receiver : {true, false}) {
+                Pair some{pair.peer, pair.direction, {}};
+                for (const PairShare& share : pair.shares)
+                    if (receiver_copies(share.facts, context) == by_receiver)
+                        some.shares.push_back(share);
+                if (!some.shares.empty()) add(context, some, by_receiver != pair.sends());
+            }
     }
 
-    std::int64_t extra_bytes() const override { return buffer_ ? buffer_->bytes : 0; }
-
-private:
-    void run(const Copy& c) const override {
-        for (const Step& step : c.steps) {
-            if (c.sends && !c.direct) c.program.pack(step.chunk, buffer_->data);
-            step.transfer.run();
-            if (!c.sends && !c.direct) c.program.unpack(step.chunk, buffer_->data);
+    void announce() override {
+        ++round_;
+        for (const Lane& lane : lanes_) {
+            lane.theirs.require(lane.peer);
+            if (!lane.copies) lane.told->store(round_, std::memory_order_release);
         }
     }
 
-    MoverPair copy_line(const Copy& c) const override {
-        MoverPair line = OneSided::copy_line(c);
-        if (c.direct)
-            line.kernel = concat("the system's copy, pieces: ", c.steps.front().transfer.pieces());
-        line.chunks = static_cast<std::int64_t>(c.steps.size());
-        return line;
+    void start() override {
+        for (Lane& lane : lanes_) lane.pending = true;
+        pending_ = lanes_.size();
+        progress();
     }
 
-    static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
-        if (!facts.plain_copy) return facts.receiver_reads;
-        return context.options.receivers_copy.value_or(facts.receiver_reads);
+    Progress progress() override {
+        const std::size_t before = pending_;
+        for (Lane& lane : lanes_) {
+            if (!lane.pending || lane.awaited->load(std::memory_order_acquire) < round_) continue;
+            if (lane.copies) copy(lane);
+            lane.pending = false;
+            --pending_;
+        }
+        if (pending_ == 0) return Progress::complete;
+        return pending_ < before ? Progress::some : Progress::none;
     }
 
-    void prepare(const BindContext& context, const Pair& pair, Copy& copy) {
-        copy.direct = std::ranges::all_of(pair.shares, [](const PairShare& share) {
+private:
+    bool waits_for(std::size_t i) const override { return lanes_[i].pending; }
+
+    bool receiver_copies(const PairFacts& facts, const BindContext& context) const {
+        const std::optional<bool>& wanted = context.options.receivers_copy;
+        if (reads_)
+            return facts.plain_copy ? wanted.value_or(facts.receiver_reads) : facts.receiver_reads;
+        if (!facts.shared.source) return false;
+        if (!facts.shared.destination || !facts.plain_copy) return true;
+        return wanted.value_or(context.receivers_copy);
+    }
+
+    void add(const BindContext& context, const Pair& pair, bool copies) {
+        SignalLine& mine = context.own_signal_line(pair.peer);
+        SignalLine& theirs = context.peer_signal_line(pair.peer);
+        const Direction here = pair.direction;
+        const Direction there = pair.sends() ? incoming : outgoing;
+        Lane lane{.peer = pair.peer,
+                  .sends = pair.sends(),
+                  .copies = copies,
+                  .theirs = PeerLines(context.peer_binding_line(pair.peer)),
+                  .awaited = copies ? &mine.go[here] : &mine.done[here],
+                  .told = copies ? &theirs.done[there] : &theirs.go[there]};
+        if (copies) prepare(context, pair, lane);
+        MoverPair& line =
+            add_line(pair.peer, pair.sends(), reads_ ? "read" : "shared", lane.program);
+        if (!copies) {
+            line.elems = pair.elems();
+            line.bytes = context.message_bytes(pair);
+            line.kernel = "copied by the peer";
+        } else if (reads_) {
+            if (lane.direct)
+                line.kernel =
+                    concat("the system's copy, pieces: ", lane.steps.front().transfer.pieces());
+            line.chunks = std::ssize(lane.steps);
+        }
+        lanes_.push_back(std::move(lane));
+    }
+
+    void copy(const Lane& lane) const {
+        if (!reads_) lane.program.copy();
+        for (const Step& step : lane.steps) {
+            if (lane.sends && !lane.direct) lane.program.pack(step.chunk, buffer_->data);
+            step.transfer.run();
+            if (!lane.sends && !lane.direct) lane.program.unpack(step.chunk, buffer_->data);
+        }
+        // What was read of a peer that gave up meanwhile may be something else by now.
+        std::atomic_thread_fence(std::memory_order_acquire);
+        lane.theirs.require(lane.peer);
+        lane.told->store(round_, std::memory_order_release);
+    }
+
+    void prepare(const BindContext& context, const Pair& pair, Lane& lane) {
+        if (!reads_) {
+            lane.program = context.copy_program(pair);
+            return;
+        }
+        lane.direct = std::ranges::all_of(pair.shares, [](const PairShare& share) {
             return share.facts.plain_copy && share.facts.direct_run_bytes >= least_direct_run_bytes;
         });
-        if (copy.direct)
-            add_direct_step(context, pair, copy);
-        else
-            add_steps(context, pair, copy);
-    }
-
-    static ProcessCopy::Direction direction(const Copy& copy) {
-        return copy.sends ? ProcessCopy::Direction::write : ProcessCopy::Direction::read;
+        const Side far = lane.sends ? Side::destination : Side::source;
+        const auto direction =
+            lane.sends ? ProcessCopy::Direction::write : ProcessCopy::Direction::read;
+        const std::int64_t pid = context.node->peer(pair.peer).pid;
+        std::vector<PairPart> parts;
+        std::vector<ArrayMotion> near = motions_along(context, pair, far, parts);
+        if (lane.direct) {
+            lane.program = PairProgram::for_copies(near);
+            lane.steps.push_back(
+                {ProcessCopy(pid, direction, lane.program.copied_pieces(other(far)),
+                             lane.program.copied_pieces(far)),
+                 0});
+            return;
+        }
+        // Chunk by chunk through the buffer, which holds elements as the source has them.
+        std::vector<ArrayMotion> there = near;
+        for (std::size_t i = 0; i < near.size(); ++i) {
+            const auto& source = near[i].side.source;
+            const plan::RelationSide buffer{nullptr, nullptr, source.elem_bytes, source.rank};
+            near[i].side[far] = buffer;
+            there[i].side[other(far)] = buffer;
+            there[i].update = {};
+        }
+        ChunkRules rules{buffer_bytes_, plan::ChunkForm::ranges, false};
+        lane.program = PairProgram::for_messages(near, rules);
+        rules.runs = false;
+        const PairProgram far_program = PairProgram::for_messages(there, rules);
+        if (!buffer_) buffer_ = memory::SegmentPool::allocate_private(buffer_bytes_);
+        extra_bytes_ = buffer_->bytes;
+        for (std::size_t chunk = 0; chunk < lane.program.chunks(); ++chunk) {
+            const auto bytes = static_cast<std::size_t>(lane.program.chunk_bytes(chunk));
+            lane.steps.push_back({ProcessCopy(pid, direction, {MemoryPiece{buffer_->data, bytes}},
+                                              far_program.pieces(chunk)),
+                                  chunk});
+        }
     }
 
     /// What goes between a peer and this process, in the order of the peer's memory, so that its
@@ -293,52 +240,17 @@ private:
         return motions;
     }
 
-    static void add_direct_step(const BindContext& context, const Pair& pair, Copy& copy) {
-        const Side far = copy.sends ? Side::destination : Side::source;
-        std::vector<PairPart> parts;
-        const std::vector<ArrayMotion> motions = motions_along(context, pair, far, parts);
-        copy.program = PairProgram::for_copies(motions);
-        copy.steps.push_back(
-            {ProcessCopy(context.node->peer(pair.peer).pid, direction(copy),
-                         copy.program.copied_pieces(other(far)), copy.program.copied_pieces(far)),
-             0});
-    }
-
-    /// Chunk by chunk through the buffer, which holds elements as the source has them.
-    void add_steps(const BindContext& context, const Pair& pair, Copy& copy) {
-        const Side far = copy.sends ? Side::destination : Side::source;
-        std::vector<PairPart> parts;
-        std::vector<ArrayMotion> near = motions_along(context, pair, far, parts);
-        std::vector<ArrayMotion> there = near;
-        for (std::size_t i = 0; i < near.size(); ++i) {
-            const auto& source = near[i].side.source;
-            const plan::RelationSide buffer{nullptr, nullptr, source.elem_bytes, source.rank};
-            near[i].side[far] = buffer;
-            there[i].side[other(far)] = buffer;
-            there[i].update = {};
-        }
-        ChunkRules rules{buffer_bytes_, plan::ChunkForm::ranges, false};
-        copy.program = PairProgram::for_messages(near, rules);
-        rules.runs = false;
-        const PairProgram far_program = PairProgram::for_messages(there, rules);
-        if (!buffer_) buffer_ = memory::SegmentPool::allocate_private(buffer_bytes_);
-        for (std::size_t chunk = 0; chunk < copy.program.chunks(); ++chunk) {
-            const auto bytes = static_cast<std::size_t>(copy.program.chunk_bytes(chunk));
-            copy.steps.push_back(
-                {ProcessCopy(context.node->peer(pair.peer).pid, direction(copy),
-                             {MemoryPiece{buffer_->data, bytes}}, far_program.pieces(chunk)),
-                 chunk});
-        }
-    }
-
-    std::int64_t buffer_bytes_ = 0;
+    bool reads_;  ///< by the system, else through mapped memory
+    std::int64_t buffer_bytes_;
     memory::AllocationPtr buffer_;  ///< one chunk at a time
+    std::vector<Lane> lanes_;
+    std::uint64_t round_ = 0;
+    std::size_t pending_ = 0;
 };
 
 }  // namespace
 
-extern const TransportKind self_kind;
-const TransportKind self_kind{
+extern const TransportKind self_kind{
     .name = "self",
     .carries = [](const PairFacts& facts) { return facts.same_process; },
     .pays = wherever_it_can,
@@ -347,8 +259,7 @@ const TransportKind self_kind{
     .why_not = always("they are two processes"),
 };
 
-extern const TransportKind shared_kind;
-const TransportKind shared_kind{
+extern const TransportKind shared_kind{
     .name = "shared",
     .takes = AcceptedOption::who_copies,
     .carries =
@@ -362,7 +273,7 @@ const TransportKind shared_kind{
                                                    : "the destination array is in shared memory") +
                    facts.rewriting.text();
         },
-    .bind = bound_as<SharedTransport>,
+    .bind = bound_as<DirectTransport, false>,
     .why_not =
         [](const PairFacts& facts) {
             return why_not_on_node(facts, facts.shared.destination
@@ -372,8 +283,7 @@ const TransportKind shared_kind{
         },
 };
 
-extern const TransportKind read_kind;
-const TransportKind read_kind{
+extern const TransportKind read_kind{
     .name = "read",
     .memory = MessageMemory::buffers,
     .takes = AcceptedOption::who_copies,
@@ -387,7 +297,7 @@ const TransportKind read_kind{
             return concat("runs of ", facts.direct_run_bytes, " bytes on both sides",
                           facts.reading.text());
         },
-    .bind = bound_as<ReadTransport>,
+    .bind = bound_as<DirectTransport, true>,
     .why_not =
         [](const PairFacts& facts) {
             return why_not_on_node(facts, "processes do not read each other's memory here");

@@ -7,6 +7,7 @@
 // few buffers, used in turn: nobody waits for anything but a buffer of its own, so no order of
 // processes can lock.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "memory/cache_lines.hpp"
@@ -52,9 +53,10 @@ struct ChunkMessages {
     /// Of this pair's requests: per chunk, or, with buffers, per buffer and message size.
     std::size_t first_request = 0, request_count = 0;
     std::vector<std::size_t> size_of_chunk;  ///< with buffers: number of the message size
-    std::vector<std::size_t> chunk_at;       ///< per place
-    std::vector<char> busy;                  ///< per place
+    std::vector<std::size_t> chunk_at;       ///< per place; `none` where it is free
     std::size_t posted = 0, completed = 0;
+
+    static constexpr auto none = static_cast<std::size_t>(-1);
 
     bool complete() const { return completed == program.chunks(); }
     std::byte* buffer(std::size_t place) const {
@@ -101,9 +103,7 @@ public:
     void start() override {
         for (ChunkMessages& pair : pairs_) pair.posted = pair.completed = 0;
         complete_ = 0;
-        start_receives();
-        for (ChunkMessages& pair : pairs_)
-            if (pair.sends) post(pair);
+        for (ChunkMessages& pair : pairs_) post(pair);
     }
 
     Progress progress() override {
@@ -113,30 +113,12 @@ public:
         return !ended.empty() ? Progress::some : Progress::none;
     }
 
-    std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> peers;
-        for (const ChunkMessages& pair : pairs_)
-            if (!pair.complete()) peers.push_back(pair.peer);
-        return peers;
-    }
-
-    void report(std::vector<MoverPair>& lines) const override {
-        for (const ChunkMessages& p : pairs_) {
-            lines.push_back(pair_line(p.peer, p.sends, datatypes_ ? "datatype" : "p2p", p.program));
-            if (lines.back().kernel.empty()) lines.back().kernel = "MPI's own";
-        }
-    }
-
     /// Chunks are short enough for MPI to carry them by itself.
     bool needs_polls() const override { return datatypes_; }
 
-    std::int64_t extra_bytes() const override {
-        std::int64_t bytes = 0;
-        for (const ChunkMessages& pair : pairs_) bytes += pair.buffers ? pair.buffers->bytes : 0;
-        return bytes;
-    }
-
 private:
+    bool waits_for(std::size_t i) const override { return !pairs_[i].complete(); }
+
     void add(const BindContext& context, const Pair& pair) {
         ChunkMessages made;
         made.peer = pair.peer;
@@ -148,79 +130,56 @@ private:
         if (!by_datatype) rules.most_bytes = longest_message(context, pair);
         made.program = context.message_program(pair, rules);
         made.first_request = requests_.size();
+        const auto add_request = [&, peer = mpi::to_int(made.peer, "rank")](auto&&... what) {
+            requests_.add(made.sends, what..., peer, tag_, group_->comm());
+        };
         const std::size_t chunks = made.program.chunks();
         const bool in_place = made.program.all_in_place();
         const auto most =
             in_place || by_datatype ? unbuffered_width : static_cast<std::size_t>(context.buffers);
         made.width = std::min(most, std::max<std::size_t>(1, chunks));
-        made.chunk_at.assign(made.width, 0);
-        made.busy.assign(made.width, 0);
-        if (!in_place && !by_datatype) make_buffers(made);
+        made.chunk_at.assign(made.width, ChunkMessages::none);
+        if (!in_place && !by_datatype) make_buffers(made, add_request);
         for (std::size_t chunk = 0; chunk < chunks && !made.buffers; ++chunk)
             if (in_place)
-                add_request(made, made.program.in_place(chunk), made.program.chunk_bytes(chunk));
+                add_request(made.program.in_place(chunk), made.program.chunk_bytes(chunk));
             else
-                add_request(made, elements_of(made.program, chunk));
+                add_request(elements_of(made.program, chunk));
         made.request_count = requests_.size() - made.first_request;
         made.first_active = pair_at_.size();
         pair_at_.insert(pair_at_.end(), made.width, pairs_.size());
-        if (!made.sends) receive_places_ = pair_at_.size();
+        MoverPair& line =
+            add_line(pair.peer, made.sends, datatypes_ ? "datatype" : "p2p", made.program);
+        if (line.kernel.empty()) line.kernel = "MPI's own";
         pairs_.push_back(std::move(made));
     }
 
-    void make_buffers(ChunkMessages& made) {
+    template <class AddRequest>
+    void make_buffers(ChunkMessages& made, AddRequest&& add_request) {
         std::vector<std::int64_t> sizes;
-        for (std::size_t chunk = 0; chunk < made.program.chunks(); ++chunk)
-            sizes.push_back(made.program.chunk_bytes(chunk));
-        const std::vector<std::int64_t> of_chunks = sizes;
-        std::ranges::sort(sizes);
-        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-        for (const std::int64_t bytes : of_chunks)
-            made.size_of_chunk.push_back(static_cast<std::size_t>(
-                std::lower_bound(sizes.begin(), sizes.end(), bytes) - sizes.begin()));
-        made.buffer_bytes = memory::whole_lines(sizes.back());
+        std::map<std::int64_t, std::size_t> number;  // of a size among them
+        for (std::size_t chunk = 0; chunk < made.program.chunks(); ++chunk) {
+            const std::int64_t bytes = made.program.chunk_bytes(chunk);
+            const auto [known, is_new] = number.try_emplace(bytes, sizes.size());
+            if (is_new) sizes.push_back(bytes);
+            made.size_of_chunk.push_back(known->second);
+        }
+        made.buffer_bytes = memory::whole_lines(made.program.most_chunk_bytes());
         made.buffers = memory::SegmentPool::allocate_private(made.buffer_bytes *
                                                              static_cast<std::int64_t>(made.width));
+        extra_bytes_ += made.buffers->bytes;
         for (std::size_t place = 0; place < made.width; ++place)
-            for (const std::int64_t bytes : sizes) add_request(made, made.buffer(place), bytes);
-    }
-
-    /// Of memory and a number of bytes, or of a datatype.
-    template <class... What>
-    void add_request(const ChunkMessages& made, const What&... what) {
-        const int peer = mpi::to_int(made.peer, "rank");
-        if (made.sends)
-            requests_.add_send(what..., peer, tag_, group_->comm());
-        else
-            requests_.add_receive(what..., peer, tag_, group_->comm());
-    }
-
-    /// Posts as many receives as there are places, all at once: they come first.
-    void start_receives() {
-        for (ChunkMessages& pair : pairs_) {
-            if (pair.sends) break;
-            for (std::size_t place = 0; place < pair.width; ++place) {
-                active_[pair.first_active + place] = requests_[pair.request_for(place, place)];
-                pair.busy[place] = 1;
-                pair.chunk_at[place] = place;
-            }
-            pair.posted = pair.width;
-        }
-        if (receive_places_ > 0)
-            mpi::check(MPI_Startall(static_cast<int>(receive_places_), active_.data()),
-                       "MPI_Startall");
+            for (const std::int64_t bytes : sizes) add_request(made.buffer(place), bytes);
     }
 
     /// Posts chunks, in order, as long as the next one's place is free.
     void post(ChunkMessages& pair) {
         while (pair.posted < pair.program.chunks()) {
             const std::size_t place = pair.posted % pair.width;
-            if (pair.busy[place]) return;
+            if (pair.chunk_at[place] != ChunkMessages::none) return;
             if (pair.sends && pair.buffers) pair.program.pack(pair.posted, pair.buffer(place));
-            MPI_Request& active = active_[pair.first_active + place];
-            active = requests_[pair.request_for(pair.posted, place)];
-            mpi::check(MPI_Start(&active), "MPI_Start");
-            pair.busy[place] = 1;
+            active_.start(pair.first_active + place,
+                          requests_[pair.request_for(pair.posted, place)]);
             pair.chunk_at[place] = pair.posted++;
         }
     }
@@ -230,7 +189,7 @@ private:
         const std::size_t place = active - pair.first_active;
         if (!pair.sends && pair.buffers)
             pair.program.unpack(pair.chunk_at[place], pair.buffer(place));
-        pair.busy[place] = 0;
+        pair.chunk_at[place] = ChunkMessages::none;
         ++pair.completed;
         complete_ += pair.complete();
         post(pair);
@@ -243,14 +202,12 @@ private:
     mpi::PersistentRequests requests_;
     mpi::ActiveRequests active_;        ///< per place of every pair: the request under way there
     std::vector<std::size_t> pair_at_;  ///< whose place it is
-    std::size_t receive_places_ = 0;
-    std::size_t complete_ = 0;  ///< pairs that are through in this round
+    std::size_t complete_ = 0;          ///< pairs that are through in this round
 };
 
 }  // namespace
 
-extern const TransportKind p2p_kind;
-const TransportKind p2p_kind{
+extern const TransportKind p2p_kind{
     .name = "p2p",
     .memory = MessageMemory::buffers,
     .takes = AcceptedOption::chunk_bytes,
@@ -265,8 +222,7 @@ const TransportKind p2p_kind{
     .bind = bound_as<MessageTransport, false>,
 };
 
-extern const TransportKind datatype_kind;
-const TransportKind datatype_kind{
+extern const TransportKind datatype_kind{
     .name = "datatype",
     .memory = MessageMemory::buffers,
     .sends_messages = true,

@@ -56,13 +56,7 @@ public:
     PairProgram copies() {
         for (const ArrayMotion& motion : motions_) {
             count(motion);
-            const Compiled* known = find(motion);
-            if (!known) {
-                add_unit(compiled(*motion.part, motion), motion, true);
-                known = &compiled_.emplace_back(
-                    Compiled{&motion, {program_.units_.size() - 1}, {}, {}, {}});
-            }
-            program_.copies_.push_back({known->units.front(), motion.base});
+            program_.copies_.push_back({compile(motion).units.front(), motion.base});
         }
         return finish();
     }
@@ -76,12 +70,6 @@ private:
         std::vector<std::size_t> shapes;        ///< per chunk of the part
         std::vector<std::int64_t> shift_bytes;  ///< per chunk of the part, in the array
     };
-
-    const Compiled* find(const ArrayMotion& motion) const {
-        const auto known = std::ranges::find_if(
-            compiled_, [&](const Compiled& c) { return alike(*c.motion, motion); });
-        return known == compiled_.end() ? nullptr : &*known;
-    }
 
     void count(const ArrayMotion& motion) {
         const std::int64_t elems = motion.part->size();
@@ -106,7 +94,9 @@ private:
 
     /// Cuts the part of a motion and compiles the shapes of its chunks.
     const Compiled& compile(const ArrayMotion& motion) {
-        if (const Compiled* known = find(motion)) return *known;
+        const auto known = std::ranges::find_if(
+            compiled_, [&](const Compiled& c) { return alike(*c.motion, motion); });
+        if (known != compiled_.end()) return *known;
         Compiled made{&motion, {}, {}, {}, {}};
         const std::int64_t elem_bytes = message(motion).elem_bytes, elems = motion.part->size();
         if (rules_.most_bytes == 0 || elems * elem_bytes <= rules_.most_bytes) {
@@ -285,8 +275,7 @@ void PairProgram::copy() const {
 std::vector<MemoryPiece> PairProgram::copied_pieces(Side side) const {
     std::vector<MemoryPiece> all;
     for (const Copy& c : copies_) {
-        const AddressRelation& r = units_[c.unit].relation;
-        const auto more = r.pieces(side, c.base[side]);
+        const auto more = units_[c.unit].relation.pieces(side, c.base[side]);
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;

@@ -16,15 +16,8 @@
 
 namespace datamover::transport {
 
-extern const TransportKind self_kind;
-extern const TransportKind shared_kind;
-extern const TransportKind read_kind;
-extern const TransportKind staged_kind;
-extern const TransportKind p2p_kind;
-extern const TransportKind datatype_kind;
-extern const TransportKind collective_kind;
-extern const TransportKind get_kind;
-extern const TransportKind put_kind;
+extern const TransportKind self_kind, shared_kind, read_kind, staged_kind, p2p_kind, datatype_kind,
+    collective_kind, get_kind, put_kind;
 
 namespace {
 
@@ -34,6 +27,23 @@ std::vector<TransportKind>& all_kinds() {
         datatype_kind, collective_kind, get_kind,  put_kind,
     };
     return kinds;
+}
+
+/// A name, and the text after its first ":".
+struct Name {
+    std::string_view name, words;
+};
+
+std::vector<Name> all_of(std::string_view names) {
+    std::vector<Name> all;
+    while (true) {
+        const std::size_t end = names.find('+');
+        const std::string_view word = names.substr(0, end);
+        const std::size_t colon = std::min(word.find(':'), word.size());
+        all.push_back({word.substr(0, colon), word.substr(colon)});
+        if (end == std::string_view::npos) return all;
+        names.remove_prefix(end + 1);
+    }
 }
 
 const TransportKind* kind_of(std::string_view name) {
@@ -46,14 +56,13 @@ const TransportKind* kind_of(std::string_view name) {
 std::string why_not(const PairFacts& facts, std::string_view names) {
     std::string text;
     const bool several = names.find('+') != std::string_view::npos;
-    any_transport_name(names, [&](std::string_view name, std::string_view) {
+    for (const auto& [name, words] : all_of(names)) {
         const TransportKind* kind = kind_of(name);
-        if (!kind || !kind->why_not) return false;
+        if (!kind || !kind->why_not) continue;
         text += text.empty() ? ": " : "; ";
         if (several) text += std::string(name) + ": ";
         text += kind->why_not(facts);
-        return false;
-    });
+    }
     return text;
 }
 
@@ -94,12 +103,8 @@ std::int64_t transport_kinds_digest() {
 }
 
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names) {
-    const TransportKind* chosen = nullptr;
-    any_transport_name(names, [&](std::string_view name, std::string_view) {
-        chosen = first_kind(facts, name);
-        return chosen != nullptr;
-    });
-    if (chosen) return *chosen;
+    for (const auto& [name, words] : all_of(names))
+        if (const TransportKind* const chosen = first_kind(facts, name)) return *chosen;
     throw make_error(ErrorCode::unsupported, "transport \"", names, "\" cannot carry from process ",
                      facts.source_rank, " to ", facts.destination_rank, why_not(facts, names));
 }
@@ -116,13 +121,19 @@ std::string why_not_on_node(const PairFacts& facts, const char* why_near) {
     return facts.same_node ? why_near : "they are on different nodes";
 }
 
-MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,
-                    const PairProgram& program) {
+MoverPair& Transport::add_line(std::int64_t peer, bool sends, const std::string& transport,
+                               const PairProgram& program) {
     const ProgramFigures& f = program.figures();
-    MoverPair line{peer,    sends,      transport,        "",      f.elems,
-                   f.bytes, f.encoding, f.relation_bytes, f.kernel};
-    line.chunks = std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()));
-    return line;
+    return lines_.emplace_back(MoverPair{
+        peer, sends, transport, "", f.elems, f.bytes, f.encoding, f.relation_bytes, f.kernel,
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()))});
+}
+
+std::vector<std::int64_t> Transport::waiting_for() const {
+    std::vector<std::int64_t> peers;
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+        if (waits_for(i)) peers.push_back(lines_[i].peer);
+    return peers;
 }
 
 namespace {
@@ -221,25 +232,18 @@ bool is_transport_name(std::string_view name) {
 }
 
 bool names_transport(std::string_view names, std::string_view kind) {
-    return any_transport_name(
-        names, [&](std::string_view name, std::string_view) { return name == kind; });
+    return std::ranges::count(all_of(names), kind, &Name::name) > 0;
 }
 
 void check_transport_names(std::string_view names) {
-    any_transport_name(names, [](std::string_view name, std::string_view words) {
-        check_name(name, words);
-        return false;
-    });
+    for (const auto& [name, words] : all_of(names)) check_name(name, words);
 }
 
 TransportOptions options_of_transport(std::string_view names, std::string_view kind) {
     // What comes behind "auto" carries nothing: that takes every pair.
-    std::string_view found;
-    const bool any = any_transport_name(names, [&](std::string_view name, std::string_view words) {
-        found = words;
-        return name == kind || name == "auto";
-    });
-    return any ? *manner_in(found) : TransportOptions{};
+    for (const auto& [name, words] : all_of(names))
+        if (name == kind || name == "auto") return *manner_in(words);
+    return {};
 }
 
 bool concerns(std::string_view names, const TransportKind& kind) {
@@ -251,18 +255,17 @@ bool concerns(std::string_view names, const TransportKind& kind) {
 
 std::vector<std::string> other_options(std::string_view names) {
     std::vector<std::string> made;
-    any_transport_name(names, [&](std::string_view name, std::string_view words) {
+    for (const auto& [name, words] : all_of(names)) {
+        if (!words.empty()) continue;
         const auto at = static_cast<std::size_t>(name.data() - names.data()) + name.size();
         const bool both = name == "auto";
         const AcceptedOption takes = both ? AcceptedOption::nothing : kind_of(name)->takes;
         const auto add = [&](std::string_view word) {
             made.push_back(std::string(names).insert(at, word));
         };
-        if (!words.empty()) return false;
         if (both || takes == AcceptedOption::who_copies) std::ranges::for_each(side_words, add);
         if (both || takes == AcceptedOption::chunk_bytes) std::ranges::for_each(size_words, add);
-        return false;
-    });
+    }
     return made;
 }
 

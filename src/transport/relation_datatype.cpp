@@ -20,6 +20,7 @@ namespace datamover {
 namespace {
 
 using mpi::check;
+using mpi::contiguous;
 using mpi::Datatype;
 using mpi::sequence;
 using Part = mpi::PlacedDatatype;
@@ -35,13 +36,7 @@ struct Unit {
     std::int64_t count;
 };
 
-Datatype contiguous(std::int64_t count, MPI_Datatype of) {
-    MPI_Datatype made = MPI_DATATYPE_NULL;
-    check(MPI_Type_contiguous(mpi::to_int(count, "an element"), of, &made), "MPI_Type_contiguous");
-    return Datatype(made);
-}
-
-/// `count` of a type, one behind the other.
+/// As contiguous; one is a copy of the type.
 Datatype block_of(std::int64_t count, MPI_Datatype of) {
     if (count != 1) return contiguous(count, of);
     MPI_Datatype made = MPI_DATATYPE_NULL;

@@ -31,6 +31,7 @@ constexpr std::int64_t least_streamed_bytes = 4 << 10, most_streamed_bytes = 128
 /// all chunks of the message. Numbers of what was handed over count on from round to round.
 struct SlotStream {
     std::int64_t peer = 0;
+    bool sends = false;
     SlotRing ring;
     std::uint64_t binding = 0;  ///< the receiver's number of it
     PairProgram program;
@@ -54,6 +55,25 @@ struct SlotStream {
     void unpack(const std::byte* slot) const {
         if (piece_at.empty()) return program.unpack(next, slot);
         for (std::size_t i = 0; i < piece_at.size(); ++i) program.unpack(i, slot + piece_at[i]);
+    }
+
+    /// Packs into the next slot if it is free, or unpacks from it if it is filled.
+    bool advance(std::byte* piece) {
+        if (complete()) return false;
+        SlotRing::Count& theirs = sends ? ring.drained() : ring.filled();
+        SlotRing::Count& mine = sends ? ring.filled() : ring.drained();
+        const std::uint64_t most_ahead = sends ? static_cast<std::uint64_t>(ring.slots) : 0;
+        if (moved - seen == most_ahead) {
+            seen = theirs.load(std::memory_order_acquire);
+            if (moved - seen == most_ahead) return false;
+        }
+        if (sends)
+            pack(ring.slot(moved), piece);
+        else
+            unpack(ring.slot(moved));
+        ++next;
+        mine.store(++moved, std::memory_order_release);
+        return true;
     }
 };
 
@@ -80,26 +100,11 @@ class StagedTransport final : public Transport {
 public:
     StagedTransport(const BindContext& context, const std::vector<Pair>& pairs)
         : group_(context.group) {
+        for (const Pair& pair : pairs) add(context, pair);
         std::int64_t most_piece_bytes = 0;
-        for (const Pair& pair : pairs) {
-            const auto& rings = pair.sends() ? context.rings_out : context.rings_in;
-            SlotStream stream;
-            stream.peer = pair.peer;
-            stream.ring = rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
-            const std::int64_t bytes = context.message_bytes(pair);
-            if (bytes >= least_streamed_bytes && bytes <= most_streamed_bytes) {
-                stream.program = context.message_program(pair, {piece_bytes});
-                stream.piece_at = places_in_slot(stream.program, stream.ring);
-            }
-            if (stream.piece_at.empty())
-                stream.program = context.message_program(
-                    pair, {longest_chunk(context, stream.ring), plan::ChunkForm::tiles});
-            else if (pair.sends())
+        for (const SlotStream& stream : streams_)
+            if (stream.sends && !stream.piece_at.empty())
                 most_piece_bytes = std::max(most_piece_bytes, stream.program.most_chunk_bytes());
-            stream.binding = stream.ring.binding().load(std::memory_order_acquire);
-            stream.next = stream.hand_overs();
-            (pair.sends() ? sends_ : receives_).push_back(std::move(stream));
-        }
         if (most_piece_bytes == 0) return;
         piece_ = memory::SegmentPool::allocate_private(most_piece_bytes);
         // Whole lines are stored in slots, also where a piece ends within one.
@@ -108,20 +113,20 @@ public:
 
     /// After a round that failed, a sender may still be filling slots.
     ~StagedTransport() override {
-        for (const SlotStream& stream : receives_)
-            if (!stream.complete()) group_->abandon(stream.ring.memory);
+        for (const SlotStream& stream : streams_)
+            if (!stream.sends && !stream.complete()) group_->abandon(stream.ring.memory);
     }
 
     void announce() override {
-        for (const SlotStream& stream : sends_)
-            if (stream.ring.binding().load(std::memory_order_acquire) != stream.binding)
+        for (const SlotStream& stream : streams_)
+            if (stream.sends &&
+                stream.ring.binding().load(std::memory_order_acquire) != stream.binding)
                 throw make_error(ErrorCode::peer_failed, "process ", stream.peer,
                                  " has freed its side of the mover, or gave it up");
     }
 
     void start() override {
-        for (SlotStream& stream : sends_) stream.next = 0;
-        for (SlotStream& stream : receives_) stream.next = 0;
+        for (SlotStream& stream : streams_) stream.next = 0;
         progress();
     }
 
@@ -130,12 +135,8 @@ public:
         while (moved && !complete) {
             moved = false;
             complete = true;
-            for (SlotStream& stream : sends_) {
-                moved |= pack_one(stream);
-                complete &= stream.complete();
-            }
-            for (SlotStream& stream : receives_) {
-                moved |= unpack_one(stream);
+            for (SlotStream& stream : streams_) {
+                moved |= stream.advance(piece_ ? piece_->data : nullptr);
                 complete &= stream.complete();
             }
             any |= moved;
@@ -144,56 +145,32 @@ public:
         return any ? Progress::some : Progress::none;
     }
 
-    std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> peers;
-        for (const auto* streams : {&sends_, &receives_})
-            for (const SlotStream& stream : *streams)
-                if (!stream.complete()) peers.push_back(stream.peer);
-        return peers;
-    }
-
-    void report(std::vector<MoverPair>& lines) const override {
-        for (const auto* streams : {&sends_, &receives_})
-            for (const SlotStream& s : *streams)
-                lines.push_back(pair_line(s.peer, streams == &sends_, "staged", s.program));
-    }
-
-    std::int64_t extra_bytes() const override {
-        std::int64_t bytes = 0;
-        for (const SlotStream& stream : receives_) bytes += stream.ring.bytes();
-        return bytes;
-    }
-
 private:
-    /// Packs the next chunk if a slot is free.
-    bool pack_one(SlotStream& s) const {
-        if (s.complete()) return false;
-        const auto slots = static_cast<std::uint64_t>(s.ring.slots);
-        if (s.moved - s.seen >= slots) {
-            s.seen = s.ring.drained().load(std::memory_order_acquire);
-            if (s.moved - s.seen >= slots) return false;
+    void add(const BindContext& context, const Pair& pair) {
+        const auto& rings = pair.sends() ? context.rings_out : context.rings_in;
+        SlotStream stream;
+        stream.peer = pair.peer;
+        stream.sends = pair.sends();
+        stream.ring = rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
+        const std::int64_t bytes = context.message_bytes(pair);
+        if (bytes >= least_streamed_bytes && bytes <= most_streamed_bytes) {
+            stream.program = context.message_program(pair, {piece_bytes});
+            stream.piece_at = places_in_slot(stream.program, stream.ring);
         }
-        s.pack(s.ring.slot(s.moved), piece_ ? piece_->data : nullptr);
-        ++s.next;
-        s.ring.filled().store(++s.moved, std::memory_order_release);
-        return true;
+        if (stream.piece_at.empty())
+            stream.program = context.message_program(
+                pair, {longest_chunk(context, stream.ring), plan::ChunkForm::tiles});
+        stream.binding = stream.ring.binding().load(std::memory_order_acquire);
+        stream.next = stream.hand_overs();
+        if (!stream.sends) extra_bytes_ += stream.ring.bytes();
+        add_line(pair.peer, stream.sends, "staged", stream.program);
+        streams_.push_back(std::move(stream));
     }
 
-    /// Unpacks the next chunk if it has come.
-    static bool unpack_one(SlotStream& s) {
-        if (s.complete()) return false;
-        if (s.seen == s.moved) {
-            s.seen = s.ring.filled().load(std::memory_order_acquire);
-            if (s.seen == s.moved) return false;
-        }
-        s.unpack(s.ring.slot(s.moved));
-        ++s.next;
-        s.ring.drained().store(++s.moved, std::memory_order_release);
-        return true;
-    }
+    bool waits_for(std::size_t i) const override { return !streams_[i].complete(); }
 
     mpi::ProcessGroupPtr group_;
-    std::vector<SlotStream> sends_, receives_;
+    std::vector<SlotStream> streams_;
     memory::AllocationPtr piece_;  ///< one at a time, on its way into a slot
 };
 
@@ -209,8 +186,7 @@ std::string reason(const PairFacts& facts) {
 
 }  // namespace
 
-extern const TransportKind staged_kind;
-const TransportKind staged_kind{
+extern const TransportKind staged_kind{
     .name = "staged",
     .memory = MessageMemory::slots,
     .takes = AcceptedOption::chunk_bytes,

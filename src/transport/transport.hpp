@@ -136,7 +136,8 @@ public:
     const std::vector<std::shared_ptr<memory::SharedSegment>>& mapped() const { return mapped_; }
 
 private:
-    std::byte* map(const memory::SharedPlace& place);
+    std::byte* map(std::int64_t rank, const std::optional<memory::SharedPlace>& place,
+                   const char* what);
 
     const mpi::ProcessGroup& group_;
     std::vector<std::vector<std::int64_t>> offers_;
@@ -152,20 +153,6 @@ struct TransportOptions {
     std::int64_t chunk_bytes = 0;        ///< longest message or slot; 0: as usual
     std::optional<bool> receivers_copy;  ///< where either side could; none: as usual
 };
-
-/// Calls visit(name, manner) for the names in turn, until it gives true; whether it did. What
-/// stands behind a name is the text after its first ":".
-template <class Visit>
-bool any_transport_name(std::string_view names, Visit&& visit) {
-    while (true) {
-        const std::size_t end = names.find('+');
-        const std::string_view word = names.substr(0, end);
-        const std::size_t colon = std::min(word.find(':'), word.size());
-        if (visit(word.substr(0, colon), word.substr(colon))) return true;
-        if (end == std::string_view::npos) return false;
-        names.remove_prefix(end + 1);
-    }
-}
 
 /// Whether one name alone is that of a kind, or "auto".
 bool is_transport_name(std::string_view name);
@@ -314,6 +301,10 @@ private:
 class Transport {
 public:
     virtual ~Transport() = default;
+    /// For `explain`: a line for each direction of a pair.
+    const std::vector<MoverPair>& lines() const { return lines_; }
+    /// Bytes of buffers that this transport holds besides the user's arrays.
+    virtual std::int64_t extra_bytes() const { return extra_bytes_; }
     /// Tells peers that this process has started; never waits, costs little. Called on all
     /// transports of a mover before any start.
     virtual void announce() {}
@@ -322,11 +313,7 @@ public:
     /// Does what can be done now.
     virtual Progress progress() = 0;
     /// The peers that this round still waits for.
-    virtual std::vector<std::int64_t> waiting_for() const = 0;
-    virtual void report(std::vector<MoverPair>& lines) const = 0;
-    /// Bytes of buffers that this transport holds besides the user's arrays.
-    virtual std::int64_t extra_bytes() const { return 0; }
-
+    virtual std::vector<std::int64_t> waiting_for() const;
     /// Whether long messages get on only while it is asked for progress, so that who waits does not
     /// sleep meanwhile.
     virtual bool needs_polls() const { return false; }
@@ -339,11 +326,17 @@ public:
     /// When all have bound: how many there are, the most that any process needs. Of kinds that all
     /// processes bind it may be collective; what it throws it throws on all of them.
     virtual void all_have_bound(std::int64_t) {}
-};
 
-/// The line of `explain` for a pair.
-MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,
-                    const PairProgram& program);
+protected:
+    /// Adds what a program carries. Lines have the numbers of the transport's pairs.
+    MoverPair& add_line(std::int64_t peer, bool sends, const std::string& transport,
+                        const PairProgram& program);
+    /// Whether this round still waits for what a line is about.
+    virtual bool waits_for(std::size_t) const { return false; }
+
+    std::vector<MoverPair> lines_;
+    std::int64_t extra_bytes_ = 0;
+};
 
 /// What a transport needs of this process's memory for each direction of a pair.
 enum class MessageMemory { none, buffers, slots };
@@ -381,6 +374,7 @@ struct TransportKind {
     std::function<bool(const PairFacts&)> carries = between_processes;
     std::function<bool(const PairFacts&)> pays = if_named;
     std::function<std::string(const PairFacts&)> reason = nullptr;
+    /// Of the pairs, those that send come first.
     std::function<std::unique_ptr<Transport>(const BindContext&, const std::vector<Pair>& pairs)>
         bind = nullptr;
     /// Where it is named, all processes bind it, also those without a pair: all_have_bound may then
@@ -402,7 +396,7 @@ void add_transport_kind(TransportKind kind);
 /// A number that tells two lists of kinds apart.
 std::int64_t transport_kinds_digest();
 
-/// The kind that carries a pair. Of the names (any_transport_name) the first that can carry it
+/// The kind that carries a pair. Of the names the first that can carry it
 /// does; "auto" stands for the first kind that can and pays. Pairs within a
 /// process are always copied by "self". Throws unsupported.
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names);

@@ -39,13 +39,12 @@ namespace {
 class AddedTransport final : public Transport {
 public:
     AddedTransport(const BindContext& context, const std::vector<Pair>& pairs,
-                   const UserTransportKind& kind)
-        : name_(kind.name) {
+                   const UserTransportKind& kind) {
         std::vector<PairMessages> messages;
         for (const Pair& pair : pairs) {
             auto program = std::make_shared<const PairProgram>(
                 context.message_program(pair, {context.chunk_bytes}));
-            lines_.push_back(pair_line(pair.peer, pair.sends(), name_, *program));
+            add_line(pair.peer, pair.sends(), kind.name, *program);
             messages.emplace_back(pair.peer, pair.sends(), std::move(program));
         }
         const auto keep = [group = context.group](std::shared_ptr<const void> memory) {
@@ -54,22 +53,17 @@ public:
         user_ = kind.bind({context.group->comm(), context.tag(), context.buffers, keep},
                           std::move(messages));
         if (!user_)
-            throw make_error(ErrorCode::invalid_state, "transport \"", name_,
+            throw make_error(ErrorCode::invalid_state, "transport \"", kind.name,
                              "\" bound to nothing");
     }
 
     void start() override { user_->start(); }
     Progress progress() override { return user_->progress(); }
     std::vector<std::int64_t> waiting_for() const override { return user_->waiting_for(); }
-    void report(std::vector<MoverPair>& lines) const override {
-        lines.insert(lines.end(), lines_.begin(), lines_.end());
-    }
     bool needs_polls() const override { return true; }
     std::int64_t extra_bytes() const override { return user_->extra_bytes(); }
 
 private:
-    std::string name_;
-    std::vector<MoverPair> lines_;
     std::unique_ptr<UserTransport> user_;
 };
 

@@ -11,6 +11,7 @@
 // So it is called when a word that was read from there after the put has come: then it has nothing
 // to wait for, also where the host has died or computes meanwhile.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -73,19 +74,15 @@ struct WindowMemory {
     std::vector<Words> words;  ///< per place
 };
 
-/// The first byte of all chunks where they lie behind each other in an array, or null.
-std::byte* span_in_place(const PairProgram& program) {
-    for (std::size_t i = 0; i + 1 < program.chunks(); ++i)
-        if (!program.in_place(i) ||
-            program.in_place(i) + program.chunk_bytes(i) != program.in_place(i + 1))
-            return nullptr;
-    return program.chunks() > 0 ? program.in_place(0) : nullptr;
-}
-
-std::int64_t total_bytes(const PairProgram& program) {
+/// All chunks where they lie behind each other in an array, or nothing.
+std::span<const std::byte> span_in_place(const PairProgram& program) {
+    const std::byte* const begin = program.in_place(0);
     std::int64_t bytes = 0;
-    for (std::size_t i = 0; i < program.chunks(); ++i) bytes += program.chunk_bytes(i);
-    return bytes;
+    for (std::size_t i = 0; i < program.chunks(); ++i) {
+        if (!begin || program.in_place(i) != begin + bytes) return {};
+        bytes += program.chunk_bytes(i);
+    }
+    return {begin, static_cast<std::size_t>(bytes)};
 }
 
 class WindowTransport final : public Transport {
@@ -105,6 +102,7 @@ public:
             made.sends = pair.sends();
             made.hosts = pair.sends() != puts_;
             made.program = context.message_program(pair, {context.chunk_bytes});
+            add_line(pair.peer, made.sends, name_, made.program);
             pairs_.push_back(std::move(made));
         }
     }
@@ -150,28 +148,11 @@ public:
         return !ended.empty() || settled ? Progress::some : Progress::none;
     }
 
-    std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> peers;
-        for (const WindowPair& pair : pairs_)
-            if (!pair.complete()) peers.push_back(pair.peer);
-        return peers;
-    }
-
-    void report(std::vector<MoverPair>& lines) const override {
-        for (const WindowPair& p : pairs_)
-            lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
-    }
-
     bool needs_polls() const override { return true; }
 
-    std::int64_t extra_bytes() const override {
-        std::int64_t bytes = 0;
-        for (const auto& buffers : {memory_->hosted, memory_->own})
-            bytes += buffers ? buffers->bytes : 0;
-        return bytes;
-    }
-
 private:
+    bool waits_for(std::size_t i) const override { return !pairs_[i].complete(); }
+
     /// Attaches arrays and buffers, makes places and their requests.
     void prepare() {
         std::vector<std::int64_t> buffer_bytes;  // per pair; 0: in place
@@ -187,6 +168,8 @@ private:
         }
         if (own_bytes > 0) memory_->own = memory::SegmentPool::allocate_private(own_bytes);
         if (hosted_bytes > 0) attach_buffers(hosted_bytes);
+        for (const auto& buffers : {memory_->hosted, memory_->own})
+            extra_bytes_ += buffers ? buffers->bytes : 0;
         make_places(buffer_bytes);
         make_requests();
     }
@@ -209,9 +192,9 @@ private:
 
     /// Where all chunks lie behind each other, and MPI attaches them.
     bool attach_array(const WindowPair& pair) {
-        const std::byte* begin = span_in_place(pair.program);
-        if (!begin || window_->regions() >= most_regions_of_arrays) return false;
-        auto attached = window_->attach(begin, total_bytes(pair.program));
+        const auto memory = span_in_place(pair.program);
+        if (memory.empty() || window_->regions() >= most_regions_of_arrays) return false;
+        auto attached = window_->attach(memory.data(), std::ssize(memory));
         if (!attached) return false;
         memory_->attached.push_back(std::move(attached));
         return true;
@@ -251,21 +234,17 @@ private:
             const WindowPair& pair = pairs_[places_[i].pair];
             WindowMemory::Words& words = memory_->words[i];
             constexpr std::int64_t address_bytes = sizeof words.sent;
-            requests_.add_send(&words.sent, pair.hosts ? address_bytes : 0, pair.rank(),
-                               pair.hosts ? ready_tag_ : done_tag_, group_->comm());
-            requests_.add_receive(&words.received, pair.hosts ? 0 : address_bytes, pair.rank(),
-                                  pair.hosts ? done_tag_ : ready_tag_, group_->comm());
+            requests_.add(true, &words.sent, pair.hosts ? address_bytes : 0, pair.rank(),
+                          pair.hosts ? ready_tag_ : done_tag_, group_->comm());
+            requests_.add(false, &words.received, pair.hosts ? 0 : address_bytes, pair.rank(),
+                          pair.hosts ? done_tag_ : ready_tag_, group_->comm());
         }
     }
 
     MPI_Request& waiting(std::size_t place) { return active_[2 * place + 1]; }
 
-    void tell(std::size_t place) { begin(2 * place); }
-    void listen(std::size_t place) { begin(2 * place + 1); }
-    void begin(std::size_t request) {
-        active_[request] = requests_[request];
-        mpi::check(MPI_Start(&active_[request]), "MPI_Start");
-    }
+    void tell(std::size_t place) { active_.start(2 * place, requests_[2 * place]); }
+    void listen(std::size_t place) { active_.start(2 * place + 1, requests_[2 * place + 1]); }
 
     std::byte* memory_of(const Place& place) const {
         return place.buffer ? place.buffer : pairs_[place.pair].program.in_place(place.chunk);
@@ -393,8 +372,7 @@ private:
 
 // All processes bind these, since MPI makes windows together.
 
-extern const TransportKind get_kind;
-const TransportKind get_kind{
+extern const TransportKind get_kind{
     .name = "get",
     .memory = MessageMemory::buffers,
     .takes = AcceptedOption::chunk_bytes,
@@ -404,8 +382,7 @@ const TransportKind get_kind{
     .everyone = true,
 };
 
-extern const TransportKind put_kind;
-const TransportKind put_kind{
+extern const TransportKind put_kind{
     .name = "put",
     .memory = MessageMemory::buffers,
     .takes = AcceptedOption::chunk_bytes,

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/array_part.hpp"
+#include "datamover/array.hpp"
 #include "datamover/datamover.h"
 #include "mpi_test.hpp"
 #include "scalapack/sections/mover_cache.hpp"
@@ -207,28 +207,30 @@ TEST(MatrixCopies, NothingToCopyMovesNothing) {
     EXPECT_EQ(b.local, before);
 }
 
-/// Every mover is too large for a limit below 0.
+/// Every mover packs its messages, which is too large for a limit of 0.
 TEST(MatrixCopies, AMoverBeyondTheLimitIsKeptWhileItIsTheLastUsed) {
-    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
-    const datamover::Layout layout = datamover::BlockCyclic({nprocs, 8}, "(block, *)", nprocs);
-    std::vector<std::int64_t> data(8, rank);
-    const datamover::UserBlock block{
-        rank, reinterpret_cast<std::byte*>(data.data()), {64, 8}, {}, {}};
-    const auto part = datamover::user_part(layout, std::span(&block, 1), 8);
+    const int nprocs = mpi_test::world_size();
+    if (nprocs == 1) GTEST_SKIP() << "one process needs no buffers";
+    const datamover::Point shape{2 * nprocs, 8};
+    const datamover::Layout rows = datamover::BlockCyclic(shape, "(block, *)", nprocs);
+    const datamover::Layout columns = datamover::BlockCyclic(shape, "(*, block)", nprocs);
+    const datamover::Array from(MPI_COMM_WORLD, rows, 8), to(MPI_COMM_WORLD, columns, 8);
     int bound = 0;
     const auto get = [&](std::int64_t key) {
-        return datamover::cached_mover(MPI_COMM_WORLD, {key},
-                                       [&] {
-                                           ++bound;
-                                           return datamover::MoverArguments{
-                                               datamover::MotionPlan(layout, layout), part, part};
-                                       },
-                                       {16, -1});
+        return datamover::cached_mover(MPI_COMM_WORLD, {key}, [&] {
+            ++bound;
+            datamover::MoverArguments arguments{datamover::redistribute(rows, columns), from.part(),
+                                                to.part()};
+            arguments.options.transport = "p2p";
+            return arguments;
+        });
     };
+    datamover::set_cache_limit({16, 0});
     get(1), get(1);
     EXPECT_EQ(bound, 1);
     get(2), get(1);
     EXPECT_EQ(bound, 3);
+    datamover::set_cache_limit({});
 }
 
 TEST(MatrixCopies, AsManyMoversAreKeptAsTheLimitSaysUntilTheyAreDropped) {

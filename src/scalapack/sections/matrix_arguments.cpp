@@ -3,9 +3,9 @@
 #include "matrix_arguments.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -24,24 +24,25 @@ constexpr std::array<const char*, entry_count> entry_names{"DTYPE_", "CTXT_", "M
 
 // ---------------------------------------------------------------- told to all
 
-constexpr std::size_t matrix_words = 7 + entry_count;
-constexpr std::size_t copy_words = 3 + 2 * matrix_words;
+using M = MatrixArguments;
+
+/// What is told of a matrix besides whether there is memory, and the descriptor.
+constexpr std::array places{&M::row,   &M::column,   &M::nprow,
+                            &M::npcol, &M::grid_row, &M::grid_column};
+constexpr std::size_t matrix_words = 1 + places.size() + entry_count;
 
 void append(std::vector<std::int64_t>& words, const MatrixArguments& matrix) {
-    words.insert(words.end(), {matrix.data != nullptr, matrix.row, matrix.column, matrix.nprow,
-                               matrix.npcol, matrix.grid_row, matrix.grid_column});
+    words.push_back(matrix.data != nullptr);
+    for (const auto place : places) words.push_back(matrix.*place);
     words.insert(words.end(), matrix.descriptor.begin(), matrix.descriptor.end());
 }
 
 MatrixArguments matrix_from(const std::int64_t* words) {
     static std::byte somewhere{};  // stands for memory of another process
     MatrixArguments matrix;
-    matrix.data = words[0] ? &somewhere : nullptr;
-    matrix.row = words[1], matrix.column = words[2];
-    matrix.nprow = words[3], matrix.npcol = words[4];
-    matrix.grid_row = words[5], matrix.grid_column = words[6];
-    std::transform(words + 7, words + matrix_words, matrix.descriptor.begin(),
-                   [](std::int64_t entry) { return static_cast<int>(entry); });
+    matrix.data = *words++ ? &somewhere : nullptr;
+    for (const auto place : places) matrix.*place = *words++;
+    for (int& entry : matrix.descriptor) entry = static_cast<int>(*words++);
     return matrix;
 }
 
@@ -64,55 +65,38 @@ struct Subject {
     }
 };
 
-std::string is_value(std::int64_t value) {
-    return concat(" is ", value);
-}
-
-std::string on_process(std::int64_t rank) {
-    return concat(" on process ", rank);
-}
-
-std::size_t first_that_knows(const std::vector<CopyArguments>& all, const Subject& subject) {
-    const auto found = std::ranges::find_if(
-        all, [&](const CopyArguments& c) { return (c.*subject.matrix).known(); });
-    if (found == all.end())
-        subject.refuse_entry(ErrorCode::invalid_argument, ctxt,
-                             " is not a valid BLACS context on any calling process");
+/// The first process that knows a matrix; none: their number.
+std::size_t first_that_knows(const std::vector<CopyArguments>& all, Matrix matrix) {
+    const auto found =
+        std::ranges::find_if(all, [&](const CopyArguments& c) { return (c.*matrix).known(); });
     return static_cast<std::size_t>(found - all.begin());
-}
-
-/// One argument of all that know the matrix.
-void check_same(const std::vector<CopyArguments>& all, const Subject& subject, std::size_t first,
-                const std::string& what, int position, auto&& value_of) {
-    const std::int64_t expected = value_of(all[first].*subject.matrix);
-    for (std::size_t rank = first; rank < all.size(); ++rank) {
-        const MatrixArguments& matrix = all[rank].*subject.matrix;
-        if (!matrix.known() || value_of(matrix) == expected) continue;
-        throw WrongArgument(ErrorCode::mismatch,
-                            what + " of matrix " + subject.name + is_value(value_of(matrix)) +
-                                on_process(static_cast<std::int64_t>(rank)) + " and " +
-                                std::to_string(expected) +
-                                on_process(static_cast<std::int64_t>(first)) +
-                                "; it must be the same on all processes of the matrix's grid",
-                            position);
-    }
 }
 
 void check_same_everywhere(const std::vector<CopyArguments>& all, const Subject& s,
                            std::size_t first) {
-    using M = MatrixArguments;
-    check_same(all, s, first, "the section's first row", s.data_position + Position::row_after_data,
-               [](const M& m) { return m.row; });
-    check_same(all, s, first, "the section's first column",
-               s.data_position + Position::column_after_data, [](const M& m) { return m.column; });
-    check_same(all, s, first, "the number of grid rows", s.entry_position(ctxt),
-               [](const M& m) { return m.nprow; });
-    check_same(all, s, first, "the number of grid columns", s.entry_position(ctxt),
-               [](const M& m) { return m.npcol; });
+    const auto check_same = [&](const std::string& what, int position, auto&& value_of) {
+        const std::int64_t expected = std::invoke(value_of, all[first].*s.matrix);
+        for (std::size_t rank = first; rank < all.size(); ++rank) {
+            const MatrixArguments& matrix = all[rank].*s.matrix;
+            const std::int64_t value = std::invoke(value_of, matrix);
+            if (!matrix.known() || value == expected) continue;
+            throw WrongArgument(
+                ErrorCode::mismatch,
+                concat(what, " of matrix ", s.name, " is ", value, " on process ", rank, " and ",
+                       expected, " on process ", first,
+                       "; it must be the same on all processes of the matrix's grid"),
+                position);
+        }
+    };
+    check_same("the section's first row", s.data_position + Position::row_after_data, &M::row);
+    check_same("the section's first column", s.data_position + Position::column_after_data,
+               &M::column);
+    check_same("the number of grid rows", s.entry_position(ctxt), &M::nprow);
+    check_same("the number of grid columns", s.entry_position(ctxt), &M::npcol);
     for (const int entry : {m_, n_, mb_, nb_, rsrc_, csrc_}) {
         const auto i = static_cast<std::size_t>(entry);
-        check_same(all, s, first, concat(entry_names[i], " of the descriptor"),
-                   s.entry_position(entry), [i](const M& m) { return m.descriptor[i]; });
+        check_same(concat(entry_names[i], " of the descriptor"), s.entry_position(entry),
+                   [i](const M& m) { return m.descriptor[i]; });
     }
 }
 
@@ -120,8 +104,8 @@ void check_descriptor(const MatrixArguments& matrix, const Subject& s) {
     const auto require = [&](bool holds, int entry, const std::string& rule) {
         if (!holds)
             s.refuse_entry(ErrorCode::invalid_argument, entry,
-                           is_value(matrix.descriptor[static_cast<std::size_t>(entry)]) +
-                               "; it must be " + rule);
+                           concat(" is ", matrix.descriptor[static_cast<std::size_t>(entry)],
+                                  "; it must be ", rule));
     };
     require(matrix.descriptor[m_] >= 0, m_, "at least 0");
     require(matrix.descriptor[n_] >= 0, n_, "at least 0");
@@ -170,14 +154,14 @@ void check_memory(const CopyArguments& copy, const MatrixArguments& matrix, cons
     const std::int64_t local_rows = rows(d[m_]);
     if (d[lld_] < local_rows || d[lld_] < 0)
         s.refuse_entry(ErrorCode::invalid_argument, lld_,
-                       concat(is_value(d[lld_]), on_process(rank), ", which holds ", local_rows,
+                       concat(" is ", d[lld_], " on process ", rank, ", which holds ", local_rows,
                               " rows; it must be at least that"));
     const std::int64_t held =
         (rows(matrix.row - 1 + copy.rows(s.matrix)) - rows(matrix.row - 1)) *
         (columns(matrix.column - 1 + copy.columns(s.matrix)) - columns(matrix.column - 1));
     if (!matrix.data && held > 0)
         throw WrongArgument(ErrorCode::invalid_argument,
-                            concat("matrix ", s.name, " is NULL", on_process(rank),
+                            concat("matrix ", s.name, " is NULL on process ", rank,
                                    ", which holds ", held, " elements of the section"),
                             s.data_position);
 }
@@ -206,7 +190,10 @@ void check_grid(const std::vector<CopyArguments>& all, const Subject& s, std::si
 }
 
 void check_matrix(const std::vector<CopyArguments>& all, const Subject& subject) {
-    const std::size_t first = first_that_knows(all, subject);
+    const std::size_t first = first_that_knows(all, subject.matrix);
+    if (first == all.size())
+        subject.refuse_entry(ErrorCode::invalid_argument, ctxt,
+                             " is not a valid BLACS context on any calling process");
     check_same_everywhere(all, subject, first);
     check_descriptor(all[first].*subject.matrix, subject);
     check_section(all[first], all[first].*subject.matrix, subject);
@@ -225,12 +212,12 @@ void check_size(const std::vector<CopyArguments>& all, std::int64_t CopyArgument
         if (all[rank].*size != expected)
             throw WrongArgument(
                 ErrorCode::mismatch,
-                concat(name, is_value(all[rank].*size), on_process(static_cast<std::int64_t>(rank)),
-                       " and ", expected, " on process 0; it must be the same on all processes"),
+                concat(name, " is ", all[rank].*size, " on process ", rank, " and ", expected,
+                       " on process 0; it must be the same on all processes"),
                 position);
     if (expected < 0)
         throw WrongArgument(ErrorCode::invalid_argument,
-                            concat(name, is_value(expected), "; it must be at least 0"), position);
+                            concat(name, " is ", expected, "; it must be at least 0"), position);
 }
 
 }  // namespace
@@ -256,26 +243,14 @@ std::vector<std::int64_t> words_of(const CopyArguments& copy) {
 
 std::vector<CopyArguments> allgather_arguments(const mpi::ProcessGroup& group,
                                                const CopyArguments& mine) {
-    // Kept where the collective never ends because a process has failed.
-    struct Buffers {
-        std::vector<std::int64_t> told, heard;
-    };
-    const auto words = std::make_shared<Buffers>();
-    words->told = {mine.m, mine.n, mine.elem_bytes};
-    append(words->told, mine.a);
-    append(words->told, mine.b);
-    words->heard.resize(copy_words * static_cast<std::size_t>(group.size()));
-    constexpr int count = static_cast<int>(copy_words);
-    group.carry_out("MPI_Iallgather", words, [&](MPI_Request* request) {
-        return MPI_Iallgather(words->told.data(), count, MPI_INT64_T, words->heard.data(), count,
-                              MPI_INT64_T, group.comm(), request);
-    });
+    std::vector<std::int64_t> words{mine.m, mine.n, mine.elem_bytes};
+    append(words, mine.a);
+    append(words, mine.b);
     std::vector<CopyArguments> all;
-    for (std::size_t at = 0; at < words->heard.size(); at += copy_words) {
-        const std::int64_t* w = words->heard.data() + at;
+    for (const auto& theirs : group.gather(words)) {
         CopyArguments told = mine;  // what is not told is compared by the mover
-        told.m = w[0], told.n = w[1], told.elem_bytes = w[2];
-        told.a = matrix_from(w + 3), told.b = matrix_from(w + 3 + matrix_words);
+        told.m = theirs[0], told.n = theirs[1], told.elem_bytes = theirs[2];
+        told.a = matrix_from(&theirs[3]), told.b = matrix_from(&theirs[3 + matrix_words]);
         all.push_back(std::move(told));
     }
     return all;
@@ -300,9 +275,7 @@ std::vector<std::int64_t> ranks_of_grid(const std::vector<CopyArguments>& all, M
 }
 
 const MatrixArguments& known_matrix(const std::vector<CopyArguments>& all, Matrix matrix) {
-    const auto found =
-        std::ranges::find_if(all, [&](const CopyArguments& c) { return (c.*matrix).known(); });
-    return (*found).*matrix;
+    return all[first_that_knows(all, matrix)].*matrix;
 }
 
 }  // namespace datamover

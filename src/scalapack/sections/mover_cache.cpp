@@ -20,89 +20,54 @@ namespace {
 std::mutex limit_mutex;
 CacheLimit limit_in_force;
 
-/// The movers of one communicator, the last used first: on all processes in the same order, since
-/// every decision is one that they agree on.
-class MoverCache {
-public:
-    static MoverCache& of(MPI_Comm comm);
-    Mover find_or_bind(MPI_Comm comm, const mpi::ProcessGroup& group,
-                       const std::vector<std::int64_t>& key,
-                       const std::function<MoverArguments()>& describe, const CacheLimit& limit);
-    void drop() { entries_.clear(); }
-
-private:
-    struct Entry {
-        std::vector<std::int64_t> key;
-        Mover mover;
-        std::int64_t buffer_bytes;  ///< the most on any process
-    };
-
-    std::list<Entry>::iterator find(const mpi::ProcessGroup& group,
-                                    const std::vector<std::int64_t>& key);
-    void shrink(const CacheLimit& limit);
-
-    std::list<Entry> entries_;
+struct Entry {
+    std::vector<std::int64_t> key;
+    Mover mover;
+    std::int64_t buffer_bytes;  ///< the most on any process
 };
 
-MoverCache& MoverCache::of(MPI_Comm comm) {
-    using Cached = mpi::Attribute<MoverCache>;
-    if (MoverCache* const found = Cached::find(comm)) return *found;
-    return Cached::keep(comm, std::make_unique<MoverCache>());
-}
+/// The movers of one communicator, the last used first: on all processes in the same order, since
+/// every decision is one that they agree on.
+struct MoverCache {
+    std::list<Entry> entries;
+};
 
-Mover MoverCache::find_or_bind(MPI_Comm comm, const mpi::ProcessGroup& group,
-                               const std::vector<std::int64_t>& key,
-                               const std::function<MoverArguments()>& describe,
-                               const CacheLimit& limit) {
-    const auto found = find(group, key);
-    if (found != entries_.end()) {
-        entries_.splice(entries_.begin(), entries_, found);
-        return entries_.front().mover;
-    }
-    MoverArguments arguments;
-    mpi::collectively(group, [&] { arguments = describe(); });
-    Mover mover(comm, arguments.plan, arguments.source, arguments.destination, arguments.options);
-    const std::int64_t buffer_bytes = group.maximum({mover.extra_bytes()})[0];
-    entries_.push_front({key, mover, buffer_bytes});
-    shrink(limit);
-    return mover;
+std::list<Entry>& entries_of(MPI_Comm comm) {
+    using Cached = mpi::Attribute<MoverCache>;
+    if (MoverCache* const found = Cached::find(comm)) return found->entries;
+    return Cached::keep(comm, std::make_unique<MoverCache>()).entries;
 }
 
 /// The first entry whose key is this on all processes. Where the first is the same one on all of
 /// them, as in a program that repeats its calls, one number of each says so. Collective.
-std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup& group,
-                                                        const std::vector<std::int64_t>& key) {
+std::list<Entry>::iterator find(std::list<Entry>& entries, const mpi::ProcessGroup& group,
+                                const std::vector<std::int64_t>& key) {
     const auto fits = [&](const Entry& e) { return e.key == key && !e.mover.in_flight(); };
-    const auto first = std::ranges::find_if(entries_, fits);
-    if (group.all_equal(static_cast<std::uint32_t>(std::distance(entries_.begin(), first))))
+    const auto first = std::ranges::find_if(entries, fits);
+    if (group.all_equal(static_cast<std::uint32_t>(std::distance(entries.begin(), first))))
         return first;
     std::vector<std::int64_t> differs(most_cached_movers, 1);
     std::size_t at = 0;
-    for (const Entry& e : entries_) differs[at++] = !fits(e);
+    for (const Entry& e : entries) differs[at++] = !fits(e);
     differs = group.maximum(std::move(differs));
     const auto agreed = std::ranges::find(differs, 0);
-    return agreed == differs.end() ? entries_.end()
-                                   : std::next(entries_.begin(), agreed - differs.begin());
+    return agreed == differs.end() ? entries.end()
+                                   : std::next(entries.begin(), agreed - differs.begin());
 }
 
 /// The last used is kept whatever its size: a program that repeats one large copy has it again.
-void MoverCache::shrink(const CacheLimit& limit) {
+void shrink(std::list<Entry>& entries, const CacheLimit& limit) {
     std::int64_t bytes = 0, kept = 0;
-    const auto first_dropped = std::ranges::find_if(entries_, [&](const Entry& e) {
+    const auto first_dropped = std::ranges::find_if(entries, [&](const Entry& e) {
         bytes += e.buffer_bytes;
         const bool fits = kept < limit.movers && (kept == 0 || bytes <= limit.buffer_bytes);
         ++kept;
         return !fits;
     });
-    entries_.erase(first_dropped, entries_.end());
+    entries.erase(first_dropped, entries.end());
 }
 
 }  // namespace
-
-CacheLimit cache_limit() {
-    const std::lock_guard lock(limit_mutex);
-    return limit_in_force;
-}
 
 void set_cache_limit(const CacheLimit& limit) {
     if (limit.movers < 0 || limit.movers > most_cached_movers || limit.buffer_bytes < 0)
@@ -114,15 +79,30 @@ void set_cache_limit(const CacheLimit& limit) {
 }
 
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<MoverArguments()>& describe, const CacheLimit& limit) {
+                   const std::function<MoverArguments()>& describe) {
     // The group first: it refuses communicators that nothing can be kept with.
     const auto group = mpi::ProcessGroup::of(comm);
-    return MoverCache::of(comm).find_or_bind(comm, *group, key, describe, limit);
+    std::list<Entry>& entries = entries_of(comm);
+    const auto found = find(entries, *group, key);
+    if (found != entries.end()) {
+        entries.splice(entries.begin(), entries, found);
+        return entries.front().mover;
+    }
+    MoverArguments arguments;
+    mpi::collectively(*group, [&] { arguments = describe(); });
+    Mover mover(comm, arguments.plan, arguments.source, arguments.destination, arguments.options);
+    const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
+    entries.push_front({key, mover, buffer_bytes});
+    shrink(entries, [] {
+        const std::lock_guard lock(limit_mutex);
+        return limit_in_force;
+    }());
+    return mover;
 }
 
 void drop_cached_movers(MPI_Comm comm) {
     mpi::check_usable(comm);
-    MoverCache::of(comm).drop();
+    entries_of(comm).clear();
 }
 
 }  // namespace datamover

@@ -27,20 +27,17 @@ struct CacheLimit {
 };
 inline constexpr std::int64_t most_cached_movers = 64;
 
-/// What holds for calls that bring no limit of their own.
-CacheLimit cache_limit();
 /// Throws out_of_range for more than `most_cached_movers` and for numbers below 0. Local.
 void set_cache_limit(const CacheLimit& limit);
 
 /// The mover for `key`, all that this process knows of the call (also its addresses): one bound at
 /// an earlier call, if all processes find it under their keys, else one bound now to what
 /// `describe` returns. `describe` runs on all processes or none and may call collectives of `comm`;
-/// where it throws on one, all throw. The last movers stay with `comm`, as many as `limit` says.
+/// where it throws on one, all throw. The last movers stay with `comm`, up to the limit.
 /// Collective; where all processes find it under their first key that fits, as where calls repeat,
 /// a word of each to all.
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<MoverArguments()>& describe,
-                   const CacheLimit& limit = cache_limit());
+                   const std::function<MoverArguments()>& describe);
 
 /// Drops the movers that are kept with `comm`, by all processes at the same place. Local.
 void drop_cached_movers(MPI_Comm comm);

@@ -23,27 +23,18 @@ struct RowRange {
     bool operator==(const RowRange&) const = default;
 };
 
-/// The rows of column `column` of an m x n section that are in a trapezoid. As ScaLAPACK's
-/// p?trmr2d has it: with more rows than columns the diagonal of an upper trapezoid ends in the
-/// lower right corner, with more columns than rows so does a lower one's; else it begins in the
-/// upper left corner.
+/// The rows of column `column` of an m x n section that are in a trapezoid, not the whole. As
+/// ScaLAPACK's p?trmr2d has it: with more rows than columns the diagonal of an upper trapezoid ends
+/// in the lower right corner, with more columns than rows so does a lower one's; else it begins in
+/// the upper left corner.
 RowRange rows_of_column(SectionPart part, std::int64_t column, std::int64_t m, std::int64_t n) {
     const auto row = [m](std::int64_t r) { return std::clamp<std::int64_t>(r, 0, m); };
     const std::int64_t above = std::max<std::int64_t>(m - n, 0) + column;
     const std::int64_t below = column - std::max<std::int64_t>(n - m, 0);
-    switch (part) {
-        case SectionPart::upper:
-            return {0, row(above + 1)};
-        case SectionPart::strictly_upper:
-            return {0, row(above)};
-        case SectionPart::lower:
-            return {row(below), m};
-        case SectionPart::strictly_lower:
-            return {row(below + 1), m};
-        case SectionPart::whole:
-            break;
-    }
-    return {0, m};
+    if (part == SectionPart::upper) return {0, row(above + 1)};
+    if (part == SectionPart::strictly_upper) return {0, row(above)};
+    if (part == SectionPart::lower) return {row(below), m};
+    return {row(below + 1), m};
 }
 
 /// Rows and columns of a section, counted from its corner.
