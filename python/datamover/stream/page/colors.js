@@ -1,65 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Color maps: tables of 256 colors, as red, green and blue in hexadecimal digits. Viridis is
-// by S. van der Walt and N. Smith (CC0); RdBu is ColorBrewer's by C. Brewer, reversed. Both are as
-// in Matplotlib.
+// Color maps: anchors at equal distances, as red, green and blue in hexadecimal digits, with linear
+// interpolation between them. Viridis is by S. van der Walt and N. Smith (CC0), here within 1 of
+// 255 of all its colors; RdBu is ColorBrewer's by C. Brewer, reversed. Both are as in Matplotlib.
 "use strict";
 
 const COLOR_MAPS = {
-  "viridis": [
-    "44015444025645045745055946075a46085c460a5d460b5e470d60470e61471063471164471365481467481668",
-    "48176948186a481a6c481b6d481c6e481d6f481f70482071482173482374482475482576482677482878482979",
-    "472a7a472c7a472d7b472e7c472f7d46307e46327e46337f463480453581453781453882443983443a83443b84",
-    "433d84433e85423f854240864241864142874144874045884046883f47883f48893e49893e4a893e4c8a3d4d8a",
-    "3d4e8a3c4f8a3c508b3b518b3b528b3a538b3a548c39558c39568c38588c38598c375a8c375b8d365c8d365d8d",
-    "355e8d355f8d34608d34618d33628d33638d32648e32658e31668e31678e31688e30698e306a8e2f6b8e2f6c8e",
-    "2e6d8e2e6e8e2e6f8e2d708e2d718e2c718e2c728e2c738e2b748e2b758e2a768e2a778e2a788e29798e297a8e",
-    "297b8e287c8e287d8e277e8e277f8e27808e26818e26828e26828e25838e25848e25858e24868e24878e23888e",
-    "23898e238a8d228b8d228c8d228d8d218e8d218f8d21908d21918c20928c20928c20938c1f948c1f958b1f968b",
-    "1f978b1f988b1f998a1f9a8a1e9b8a1e9c891e9d891f9e891f9f881fa0881fa1881fa1871fa28720a38620a486",
-    "21a58521a68522a78522a88423a98324aa8325ab8225ac8226ad8127ad8128ae8029af7f2ab07f2cb17e2db27d",
-    "2eb37c2fb47c31b57b32b67a34b67935b77937b87838b9773aba763bbb753dbc743fbc7340bd7242be7144bf70",
-    "46c06f48c16e4ac16d4cc26c4ec36b50c46a52c56954c56856c66758c7655ac8645cc8635ec96260ca6063cb5f",
-    "65cb5e67cc5c69cd5b6ccd5a6ece5870cf5773d05675d05477d1537ad1517cd2507fd34e81d34d84d44b86d549",
-    "89d5488bd6468ed64590d74393d74195d84098d83e9bd93c9dd93ba0da39a2da37a5db36a8db34aadc32addc30",
-    "b0dd2fb2dd2db5de2bb8de29bade28bddf26c0df25c2df23c5e021c8e020cae11fcde11dd0e11cd2e21bd5e21a",
-    "d8e219dae319dde318dfe318e2e418e5e419e7e419eae51aece51befe51cf1e51df4e61ef6e620f8e621fbe723",
-    "fde725",
-  ].join(""),
-  "blue to red": [
-    "05306106326407346708366a09386d0a3b700c3d730d3f760e41790f437b10457e114781124984134c87144e8a",
-    "15508d1752901854931956961a58991b5a9c1c5c9f1d5fa21e61a51f63a82065ab2267ac2369ad246aae266caf",
-    "276eb02870b12a71b22b73b32c75b42e77b52f79b5307ab6327cb7337eb83480b93681ba3783bb3885bc3a87bd",
-    "3b88be3c8abe3e8cbf3f8ec0408fc14291c24393c34695c44997c54c99c64f9bc7529dc8569fc959a1ca5ca3cb",
-    "5fa5cd62a7ce65a9cf68abd06bacd16eaed271b0d375b2d478b4d57bb6d67eb8d781bad884bcd987beda8ac0db",
-    "8dc2dc90c4dd93c6de96c7df98c8e09bc9e09dcbe1a0cce2a2cde3a5cee3a7d0e4a9d1e5acd2e5aed3e6b1d5e7",
-    "b3d6e8b6d7e8b8d8e9bbdaeabddbeac0dcebc2ddecc5dfecc7e0edcae1eecce2efcfe4efd1e5f0d2e6f0d4e6f1",
-    "d5e7f1d7e8f1d8e9f1dae9f2dbeaf2ddebf2deebf2e0ecf3e1edf3e3edf3e4eef4e6eff4e7f0f4e9f0f4eaf1f5",
-    "ecf2f5edf2f5eff3f5f0f4f6f2f5f6f3f5f6f5f6f7f6f7f7f7f6f6f7f5f4f8f4f2f8f3f0f8f2eff8f1edf9f0eb",
-    "f9efe9f9eee7f9ede5f9ebe3faeae1fae9dffae8defae7dcfbe6dafbe5d8fbe4d6fbe3d4fce2d2fce0d0fcdfcf",
-    "fcdecdfdddcbfddcc9fddbc7fdd9c4fcd7c2fcd5bffcd3bcfbd0b9fbceb7fbccb4facab1fac8aff9c6acf9c4a9",
-    "f9c2a7f8bfa4f8bda1f8bb9ef7b99cf7b799f7b596f6b394f6b191f6af8ef5ac8bf5aa89f5a886f4a683f3a481",
-    "f2a17ff19e7df09c7bef9979ee9677ec9374eb9172ea8e70e98b6ee8896ce6866ae58368e48066e37e64e27b62",
-    "e17860df765ede735cdd7059dc6e57db6b55da6853d86551d7634fd6604dd55d4cd35a4ad25849d05548cf5246",
-    "ce4f45cc4c44cb4942c94741c84440c6413ec53e3dc43b3cc2383ac13639bf3338be3036bd2d35bb2a34ba2832",
-    "b82531b72230b61f2eb41c2db3192cb1182bae172aab162aa81529a51429a213289f12289c1127991027960f27",
-    "930e26900d268d0c258a0b25870a248409248108237f08237c07227906227605217304217003206d02206a011f",
-    "67001f",
-  ].join(""),
+  "viridis":
+    "44015446085c471063481769481d6f482475472a7a46307e453781433d844142873f48893d4e8a3a538b38598c" +
+    "355e8d33638d31688e2e6d8e2c718e2a768e297b8e27808e25848e23898e218e8d20928c1f978b1e9c891fa188" +
+    "21a58524aa8328ae802eb37c35b7793dbc7446c06f50c46a5ac86465cb5e70cf577cd25089d54895d840a2da37" +
+    "b0dd2fbddf26cae11fd8e219e5e419f1e51dfde725",
+  "blue to red": "0530612166ac4393c392c5ded1e5f0f7f7f7fddbc7f4a582d6604db2192c67001f",
 };
 
 // In no map.
 const NAN_COLOR = "ff2bd6";
 
-// Give the colors of a map as pixels of a canvas; the last one twice, for the end of the range.
+// Give the 256 colors of a map as pixels of a canvas; the last one twice, for the end of the range.
 function pixelsOfMap(name) {
-  const digits = COLOR_MAPS[name];
+  const anchors = COLOR_MAPS[name].match(/.{6}/g).map(channelsOf);
   const pixels = new Uint32Array(257);
-  for (let i = 0; i < 256; i++) pixels[i] = pixelOfColor(digits.slice(6 * i, 6 * i + 6));
+  for (let i = 0; i < 256; i++) {
+    const place = (i / 255) * (anchors.length - 1);
+    const [below, above] = [anchors[Math.floor(place)], anchors[Math.ceil(place)]];
+    pixels[i] = pixelOf(below.map((value, k) => value + (place % 1) * (above[k] - value)));
+  }
   pixels[256] = pixels[255];
   return pixels;
 }
 
-function pixelOfColor(digits) {
-  const [red, green, blue] = [0, 2, 4].map((i) => parseInt(digits.slice(i, i + 2), 16));
-  return new Uint32Array(new Uint8Array([red, green, blue, 255]).buffer)[0];
-}
+const channelsOf = (digits) => [0, 2, 4].map((i) => parseInt(digits.slice(i, i + 2), 16));
+const pixelOf = (channels) => new Uint32Array(new Uint8ClampedArray([...channels, 255]).buffer)[0];
+const pixelOfColor = (digits) => pixelOf(channelsOf(digits));

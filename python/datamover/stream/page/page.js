@@ -203,15 +203,7 @@ function drawOverlay() {
 
 function ownerAt(row, column) {
   if (!owners) return -1;
-  const place = (cuts, index) => {
-    let [low, high] = [0, cuts.length - 1];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (cuts[middle] <= index) low = middle;
-      else high = middle;
-    }
-    return low;
-  };
+  const place = (cuts, index) => cuts.findLastIndex((cut) => cut <= index);
   return owners.owners[place(owners.rows, row) * (owners.columns.length - 1) +
     place(owners.columns, column)];
 }
