@@ -412,7 +412,7 @@ def test_a_defect_of_the_server_is_logged(caplog, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(frames.Frames, "_guard_host", fail)
+    monkeypatch.setattr(frames.Frames, "_guarded_host", fail)
 
     async def look():
         async with serving("tcp://127.0.0.1:9") as (_, url), aiohttp.ClientSession() as session:

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from datamover import launch
-from datamover.stream.frames import Frames
+from datamover.stream.frames import Frames, served
 from datamover.stream.wire import TOKEN_VARIABLE
 
 #: Environment variable with the address to which the application sends its field.
@@ -48,32 +46,13 @@ def run_command(nprocs: int, command: list[str], at: str, announce: Callable[[st
     os.environ[ADDRESS_VARIABLE] = address = _free_address()
     os.environ[TOKEN_VARIABLE] = secrets.token_urlsafe(24)
     code = 130
-    with contextlib.suppress(KeyboardInterrupt), _served(Frames(address, at)) as page:
+    with contextlib.suppress(KeyboardInterrupt), served(Frames(address, at)) as page:
         announce(f"the page is at {page}")
         code = launch.run_command(nprocs, command)
         if code == 0:
             announce("the program has ended; Ctrl-C ends the page")
             threading.Event().wait()
     return code
-
-
-@contextlib.contextmanager
-def _served(frames: Frames) -> Iterator[str]:
-    """Serve a page in a separate thread, since this one gets signals; yield its address."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="datamover page", daemon=True)
-    thread.start()
-
-    def done(work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, loop).result()
-
-    try:
-        yield done(frames.start())
-    finally:
-        done(frames.close())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 def _free_address() -> str:

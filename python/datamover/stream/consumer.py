@@ -114,9 +114,16 @@ def connect(
     ...         step, arrays["u"].tolist()
     (4, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     """
-    return Consumer(
-        address, comm, token=token, timeout=timeout, ahead=ahead, local=local, newest=newest
-    )
+    group = Group(comm)
+    with group.refusing():
+        wire.parse_address(address)
+        if ahead is not None and not (type(ahead) is int and 1 <= ahead <= wire.MAX_AHEAD_STEPS):
+            raise InvalidArgument(
+                f"ahead is {ahead!r}; it must be 1 to {wire.MAX_AHEAD_STEPS} steps"
+            )
+        known = None if token is None else text(token, "token")
+        options = known, seconds(timeout), ahead or 0, bool(local), bool(newest)
+    return Consumer(address, group, _plan.Consumer(group.members(), address, *options))
 
 
 class _Taken(threading.local):
@@ -128,36 +135,14 @@ class _Taken(threading.local):
 class Consumer:
     """The receiving end of a stream; created by `connect`."""
 
-    def __init__(
-        self,
-        address: str,
-        comm: MPI.Comm | None,
-        *,
-        token: str | None,
-        timeout: float | None,
-        ahead: int | None,
-        local: bool,
-        newest: bool,
-    ):
-        self._group = Group(comm)
-        self._comm = comm  # notified if a call ends outside of an agreement: `collective_calls`
+    def __init__(self, address: str, group: Group, end: Any):
+        self._address, self._group, self._end = address, group, end
+        self._comm = group.comm  # notified if a call ends outside of an agreement
         self._wanted: dict[str, _Wanted] = {}
         self._turn = threading.Lock()  #: held while a step is taken
         self._unpacked: tuple[int, dict[str, Any]] | None = None  #: a step that is not taken yet
         self._taken = _Taken()
-        with self._group.refusing():
-            self._address = wire.parse_address(address)
-            if token is not None and not (isinstance(token, str) and token.isprintable()):
-                raise InvalidArgument("token must be printable text")
-            if ahead is not None and not (
-                type(ahead) is int and 1 <= ahead <= wire.MAX_AHEAD_STEPS
-            ):
-                raise InvalidArgument(
-                    f"ahead is {ahead!r}; it must be 1 to {wire.MAX_AHEAD_STEPS} steps"
-                )
-            options = token, seconds(timeout), ahead or 0, bool(local), bool(newest)
-        self._end: Any = _plan.Consumer(self._group.members(), address, *options)
-        self._finalizer = weakref.finalize(self, self._end.close)
+        self._finalizer = weakref.finalize(self, end.close)
 
     @property
     def dropped(self) -> int:
@@ -259,11 +244,6 @@ class Consumer:
         for name, target in targets.items():
             if not text(name, "name of an array").isprintable():
                 raise InvalidArgument(f"the array name {name!r} is not printable text")
-            if not 1 <= len(name.encode()) <= wire.MAX_NAME_BYTES:
-                raise InvalidArgument(
-                    f"the array name {name[:24]!r} has {len(name.encode()):,} bytes; it must have "
-                    f"1 to {wire.MAX_NAME_BYTES}"
-                )
             if not isinstance(target, Layout | Array):
                 raise WrongType(
                     f"the target of {name!r} is a {type(target).__name__}; it must be a layout or"
@@ -338,8 +318,7 @@ class Consumer:
         self.close()
 
     def __repr__(self) -> str:
-        host, port = self._address
-        return f"Consumer(tcp://{host}:{port}, process {self._group.rank} of {self._group.size})"
+        return f"Consumer({self._address}, process {self._group.rank} of {self._group.size})"
 
 
 def _check_x_arrays(targets: Mapping[str, Layout | Array], rank: int) -> None:

@@ -190,12 +190,9 @@ class Feed:
                 self._say("ended")
             except PeerFailed as error:
                 self._say("failed", f"the stream broke off: {error}")
-            except Error as error:
-                self._say("failed", str(error))
-            except (
-                Exception
-            ) as error:  # a defect, which the page reports instead of stopping silently
-                self._say("failed", f"{type(error).__name__}: {error}")
+            except Exception as error:  # a defect too is reported instead of stopping silently
+                kind = "" if isinstance(error, Error) else f"{type(error).__name__}: "
+                self._say("failed", f"{kind}{error}")
             self._stop.wait(RETRY_SECONDS)
 
     def _follow(self) -> bool:

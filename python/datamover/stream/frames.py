@@ -13,16 +13,17 @@ import hmac
 import json
 import logging
 import secrets
+import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
 from datamover._plan import is_any, is_loopback
 from datamover.errors import Error, InvalidArgument, IoFailed, Mismatch, Unsupported
 from datamover.stream import wire
-from datamover.stream.feed import Feed, Status, message_of
+from datamover.stream.feed import Feed, message_of
 from datamover.stream.view import View, view_of_words, why_not_shown
 from datamover.stream.wire import ArrayInfo
 
@@ -35,14 +36,9 @@ except ImportError:  # reported when it is needed
 log = logging.getLogger("datamover")
 
 PAGE = Path(__file__).parent / "page"
-FILES = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/colors.js": ("colors.js", "text/javascript"),
-    "/worker.js": ("worker.js", "text/javascript"),
-    "/crc32c.js": ("crc32c.js", "text/javascript"),
-}
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+#: The files by the paths of requests.
+FILES = {f"/{file.name}".replace("/index.html", "/"): file for file in PAGE.iterdir()}
 MAX_PAGES = 16
 #: Connections that have not sent the first message of a page.
 MAX_GUESTS = 16
@@ -91,16 +87,28 @@ def show(
         The page's address is in use.
     """
     frames = Frames(address, at, name, open_to_all=open_to_all)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_show(frames, announce))
+    with contextlib.suppress(KeyboardInterrupt), served(frames) as page:
+        announce(page)
+        threading.Event().wait()
 
 
-async def _show(frames: Frames, announce: Callable[[str], None]) -> None:
+@contextlib.contextmanager
+def served(frames: Frames) -> Iterator[str]:
+    """Serve a page in a separate thread, since the main one gets signals; yield its address."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="datamover page", daemon=True)
+    thread.start()
+
+    def done(work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
     try:
-        announce(await frames.start())
-        await asyncio.Event().wait()
+        yield done(frames.start())
     finally:
-        await frames.close()
+        done(frames.close())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def parse_page_address(at: str) -> tuple[str, int]:
@@ -131,9 +139,7 @@ class _Page:
         self.feed: Any = None  # a Feed while the page is open
         self.granted = 0
         self.sent: Any = None
-        self.told: Any = None  # the Status that the page knows
-        self.told_owners: Any = None
-        self.told_arrays: Any = None
+        self.told: dict[str, Any] = {}  # what the page knows, by the types of messages
         self.told_figures_at = 0.0
         self.wish: View | None = None
         self.next_view_at = 0.0
@@ -156,12 +162,12 @@ class Frames:
         self._feeds: list[Feed] = []
         self._pages: set[_Page] = set()
         self._guests: dict[asyncio.Task, None] = {}  # in the order of their arrival
-        self._files = {path: (PAGE / file).read_bytes() for path, (file, _) in FILES.items()}
+        self._files = {path: file.read_bytes() for path, file in FILES.items()}
 
     async def start(self) -> str:
         """Start serving; return the page's address, with the token after #."""
         self._loop = asyncio.get_running_loop()
-        app = web.Application(middlewares=[self._guard])
+        app = web.Application()
         app.router.add_get("/frames", self._talk)
         for path in FILES:
             app.router.add_get(path, self._file)
@@ -239,7 +245,7 @@ class Frames:
             feed.users += 1
         if old is not None:
             old.users -= 1
-        page.sent = page.told = page.told_owners = None
+        page.sent, page.told = None, {"arrays": page.told.get("arrays")}
         for unused in [feed for feed in self._feeds[:-1] if not feed.users]:
             self._feeds.remove(unused)
             unused.stop()
@@ -266,23 +272,15 @@ class Frames:
         values = request.headers.getall(header, [])
         return values[0] if len(values) == 1 else ""
 
-    def _guard_host(self, request: Any) -> None:
+    def _guarded_host(self, request: Any) -> str:
         # If a foreign name led here, a foreign page would have the same origin as this one.
-        if self._one(request, "Host").lower() not in self._hosts:
+        host = self._one(request, "Host").lower()
+        if host not in self._hosts:
             raise web.HTTPForbidden(text="this page has another address\n")
-
-    @property
-    def _guard(self) -> Any:
-        @web.middleware
-        async def guard(request: Any, handler: Any) -> Any:
-            self._guard_host(request)
-            return await handler(request)
-
-        return guard
+        return host
 
     async def _file(self, request: Any) -> Any:
-        content_type = FILES[request.path][1]
-        host = self._one(request, "Host")
+        host = self._guarded_host(request)
         policy = (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
             f"worker-src 'self'; connect-src 'self' ws://{host}; base-uri 'none'; "
@@ -294,13 +292,11 @@ class Frames:
             "Referrer-Policy": "no-referrer",
             "Cache-Control": "no-store",
         }
-        return web.Response(
-            body=self._files[request.path], content_type=content_type, charset="utf-8",
-            headers=headers,
-        )  # fmt: skip
+        kind: Any = {"content_type": TYPES[FILES[request.path].suffix], "charset": "utf-8"}
+        return web.Response(body=self._files[request.path], headers=headers, **kind)
 
     async def _talk(self, request: Any) -> Any:
-        host = self._one(request, "Host").lower()
+        host = self._guarded_host(request)
         if self._one(request, "Origin").lower() != f"http://{host}":
             raise web.HTTPForbidden(text="only the page itself may connect\n")
         socket = web.WebSocketResponse(
@@ -366,7 +362,7 @@ class Frames:
                 try:
                     page.wish = view_of_words(said, self._known)
                 except Mismatch:
-                    page.told = None  # it hears again what there is
+                    page.told.pop("state", None)  # it hears again what there is
             else:
                 raise InvalidArgument("the page sent a message of an unexpected type")
             page.wake.set()
@@ -390,35 +386,25 @@ class Frames:
         elif page.wish is not None:
             self._loop.call_later(page.next_view_at - now, page.wake.set)
         feed, socket = page.feed, page.socket
-        if self._arrays is not page.told_arrays:
-            page.told_arrays = self._arrays
-            await _say(socket, type="arrays", address=self._address, arrays=self._arrays)
         status = feed.status
-        if status is not page.told:
-            page.told = status
-            await self._tell_status(page, status)
+        number, view = status.view_number, status.view and status.view.as_words()
+        state = {"state": status.state, "words": status.words, "view": view, "number": number}
+        for kind, news, words in (
+            ("arrays", self._arrays, {"address": self._address, "arrays": self._arrays}),
+            ("owners", status.owners, {"number": number, **(status.owners or {})}),
+            ("state", status, state),
+        ):
+            if page.told.get(kind) is not news:
+                page.told[kind] = news
+                await _say(socket, type=kind, **words)
         newest: Any = feed.newest
         is_new = newest is not None and newest is not page.sent
-        if is_new and page.granted and newest.view_number == page.told.view_number:
+        if is_new and page.granted and newest.view_number == number:
             page.sent, page.granted = newest, page.granted - 1
             await socket.send_bytes(await asyncio.to_thread(message_of, newest))
         if now >= page.told_figures_at + FIGURES_SECONDS:
             page.told_figures_at = now
             await _say(socket, type="figures", pages=len(self._pages), **feed.counters())
-
-    async def _tell_status(self, page: _Page, status: Status) -> None:
-        if status.owners is not page.told_owners:
-            page.told_owners = status.owners
-            await _say(page.socket, type="owners", number=status.view_number, **status.owners or {})
-        view = status.view.as_words() if status.view else None
-        await _say(
-            page.socket,
-            type="state",
-            state=status.state,
-            words=status.words,
-            view=view,
-            number=status.view_number,
-        )
 
 
 def _log_without_strangers() -> logging.Logger:

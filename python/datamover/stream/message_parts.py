@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from datamover.layouts import (
 )
 
 
-class LocalMemory:
+class LocalMemory(NamedTuple):
     """Memory of this process's blocks of an array.
 
     Attributes
@@ -35,10 +35,9 @@ class LocalMemory:
         The owner of a span's memory.
     """
 
-    __slots__ = ("kept", "layout", "memory")
-
-    def __init__(self, memory: MemorySpan | np.ndarray, layout: MemoryLayout, kept: Any = None):
-        self.memory, self.layout, self.kept = memory, layout, kept
+    memory: MemorySpan | np.ndarray
+    layout: MemoryLayout
+    kept: Any = None
 
 
 def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> LocalMemory:
@@ -76,10 +75,14 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     return LocalMemory(span, MemoryLayout(memory, 0, end - begin), places)
 
 
-class KnownMemory:
-    """Cache of the memory of one array: most programs send the same array every time."""
+class SentArray:
+    """An array that was sent before: its layout, and the memory of its elements in the last step.
 
-    def __init__(self) -> None:
+    Most programs send the same array every time.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self._dtype: np.dtype | None = None
         self._place: ArrayPlace | None = None
         self._local: LocalMemory | None = None

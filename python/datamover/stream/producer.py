@@ -7,7 +7,8 @@ import functools
 import logging
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from datamover.errors import InvalidArgument, InvalidState, Mismatch
 from datamover.layouts import Layout, checked
 from datamover.stream import wire
 from datamover.stream.group import Group
-from datamover.stream.message_parts import KnownMemory, LocalMemory, local_memory
+from datamover.stream.message_parts import LocalMemory, SentArray, local_memory
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -33,12 +34,21 @@ QUEUE_BYTES = 1 << 30
 
 log = logging.getLogger("datamover")
 
+Call = TypeVar("Call", bound=Callable[..., Any])
 
-class SentArray:
-    """An array that was sent before: its layout, and the memory of its elements."""
 
-    def __init__(self, layout: Layout):
-        self.layout, self.memory = layout, KnownMemory()
+def _noting(call: Call) -> Call:
+    """Decorate a collective call, whose errors the other processes know when it has ended."""
+
+    @functools.wraps(call)
+    def called(self: Stream, *given: Any, **said: Any) -> Any:
+        try:
+            return call(self, *given, **said)
+        except BaseException as error:
+            self._raised = error
+            raise
+
+    return cast("Call", called)
 
 
 class Stream:
@@ -155,6 +165,7 @@ class Stream:
         self._finalizer = weakref.finalize(self, self._end.stop)
         self._process = os.getpid()
 
+    @_noting
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def send(
         self,
@@ -195,13 +206,6 @@ class Stream:
         InvalidState
             The stream is closed, or waits for data that its own thread must send first.
         """
-        try:
-            self._send(name, array, step, layout)
-        except BaseException as error:
-            self._raised = error
-            raise
-
-    def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
         if self._end.is_closed:  # on all processes, which make no further calls
             raise InvalidState("the stream is closed")
         try:
@@ -224,15 +228,15 @@ class Stream:
         """
         known = self._sent.get(name) if isinstance(name, str) else None
         if known is not None and layout is known.layout and type(array) is np.ndarray:
-            local = known.memory.find(array)  # as most programs send it
+            local = known.find(array)  # as most programs send it
             if local is not None:
-                return None, local, known.memory.words
+                return None, local, known.words
         if known is None and not text(name, "name").isprintable():
             raise InvalidArgument(f"the array name {name!r} is not printable text")
         layout = self._layout_of(array, layout, known)
         said = None if known is not None and layout is known.layout else layout
-        if known is not None and (local := known.memory.find(array)) is not None:
-            return said, local, known.memory.words
+        if known is not None and (local := known.find(array)) is not None:
+            return said, local, known.words
         given = array if isinstance(array, (Array, UserArrays)) else UserArrays(array)
         dtype = given.dtype
         words = ("", 0) if dtype is None else _said_of(dtype)
@@ -242,7 +246,7 @@ class Stream:
             )
         local = local_memory(given, layout, self._group.rank, dtype or np.dtype("u1"))
         if known is not None:
-            known.memory.remember(array, local, words)
+            known.remember(array, local, words)
         return said, local, words
 
     def _layout_of(self, array: Any, layout: Any, known: SentArray | None) -> Layout:
@@ -258,6 +262,7 @@ class Stream:
             raise Mismatch("layout= differs from the layout of the Array")
         return layout
 
+    @_noting
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def end_step(self) -> None:
         """End the step that was sent last. Collective.
@@ -272,21 +277,14 @@ class Stream:
         InvalidState
             The stream is closed.
         """
-        try:
-            self._end.end_step()
-        except BaseException as error:
-            self._raised = error
-            raise
+        self._end.end_step()
 
+    @_noting
     def _refuse(self, error: BaseException) -> NoReturn:
         """Raise on all processes the error of a call that this one cannot make. Collective."""
         if self._end.is_closed:
             raise error  # the others make no calls
-        try:
-            self._group.take_part(self._end.refuse, error)
-        except BaseException as raised:
-            self._raised = raised
-            raise
+        self._group.take_part(self._end.refuse, error)
 
     def counters(self) -> dict[str, int]:
         """Return counters of bytes of this process, and on process 0 of consumers. Local.
@@ -306,6 +304,7 @@ class Stream:
         """
         return self._end.counters()
 
+    @_noting
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def close(self, timeout: float | None = 30.0) -> None:
         """Wait until consumers have received everything, then end the stream. Collective.
@@ -323,9 +322,6 @@ class Stream:
             self._refuse(error)
         try:
             self._end.close(limit)
-        except BaseException as error:
-            self._raised = error
-            raise
         finally:
             if self._end.is_closed:
                 self._stop()

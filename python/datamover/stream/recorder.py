@@ -56,19 +56,18 @@ def describe(address: str, timeout: float | None) -> str:
     return "\n".join(lines)
 
 
-def _nobody(so_far: Recorded) -> None:
-    """Ignore the counters."""
-
-
 def record(
     address: str,
     output: str,
     names: Sequence[str],
     steps: int | None,
     timeout: float | None,
-    report: Callable[[Recorded], None] = _nobody,
+    report: Callable[[Recorded], None] = lambda so_far: None,
 ) -> Recorded:
     """Write the steps of a stream to a Zarr group, until the stream ends or `steps` are written.
+
+    If all arrays are recorded, they arrive one by one, and a step is only known to be complete
+    when the next one begins.
 
     Parameters
     ----------
@@ -99,51 +98,35 @@ def record(
     group = _Group(Path(path))
     group.check_names(set(names))
     with _naming_output(path), connect(address, timeout=timeout) as source:
-        return _record(source, group, names, steps, timeout, report)
-
-
-def _record(
-    source: Consumer,
-    group: _Group,
-    names: Collection[str],
-    steps: int | None,
-    timeout: float | None,
-    report: Callable[[Recorded], None],
-) -> Recorded:
-    """Record the arrays of these names, or all of them.
-
-    If all arrays are recorded, they arrive one by one, and a step is only known to be complete
-    when the next one begins.
-    """
-    count = nbytes = 0
-    last: int | None = None
-    seen: set[str] = set()  # in this step
-    known: set[str] = set(names)
-    sent: set[str] = set()
-    deadline = time.monotonic() + (PATIENCE_SECONDS if timeout is None else timeout)
-    for step, arrays in source.steps(_targets(source, names, timeout), timeout):
-        sent |= arrays.keys()
-        if time.monotonic() > deadline:
-            _refuse_unsent(names, sent)
-        if names and not arrays.keys() <= set(names):
-            continue
-        if step != last or seen & arrays.keys():
-            if count == steps:
+        count = nbytes = 0
+        last: int | None = None
+        seen: set[str] = set()  # in this step
+        known: set[str] = set(names)
+        sent: set[str] = set()
+        deadline = time.monotonic() + (PATIENCE_SECONDS if timeout is None else timeout)
+        for step, arrays in source.steps(_targets(source, names, timeout), timeout):
+            sent |= arrays.keys()
+            if time.monotonic() > deadline:
+                _refuse_unsent(names, sent)
+            if names and not arrays.keys() <= set(names):
+                continue
+            if step != last or seen & arrays.keys():
+                if count == steps:
+                    break
+                count, last, seen = count + 1, step, set()
+            # Whatever is recorded is complete, and reported. zarr-python warns about dtypes that
+            # other readers may not support.
+            with uninterrupted(*ENDING), warnings.catch_warnings(action="ignore"):
+                for name, array in arrays.items():
+                    group.append(name, step, array)
+                    nbytes += array.nbytes
+                report(Recorded(count, nbytes, source.dropped))
+            seen |= arrays.keys()
+            if count == steps and (names or count > 1) and seen >= known:
                 break
-            count, last, seen = count + 1, step, set()
-        # Whatever is recorded is complete, and reported. zarr-python warns about dtypes that other
-        # readers may not support.
-        with uninterrupted(*ENDING), warnings.catch_warnings(action="ignore"):
-            for name, array in arrays.items():
-                group.append(name, step, array)
-                nbytes += array.nbytes
-            report(Recorded(count, nbytes, source.dropped))
-        seen |= arrays.keys()
-        if count == steps and (names or count > 1) and seen >= known:
-            break
-        known |= seen
-    _refuse_unsent(names, sent)
-    return Recorded(count, nbytes, source.dropped)
+            known |= seen
+        _refuse_unsent(names, sent)
+        return Recorded(count, nbytes, source.dropped)
 
 
 def _targets(
