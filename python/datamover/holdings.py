@@ -140,38 +140,31 @@ class Holdings:
 
     def held_by(self, rank: int) -> np.ndarray:
         """Return for each pixel whether the rank owns any element in it."""
-        if isinstance(self.layout, _plan.BlockCyclic):
-            return self._held_in_grid(rank)
-        if isinstance(self.layout, _plan.FlatCyclic):
-            return self.owners == rank
-        if isinstance(self.layout, _plan.FloorPlan):
-            held = np.zeros(self.owners.shape, bool)
-            for lo, hi, owner in self._boxes():
-                bounds = zip(self.edges, lo, hi, strict=True)
-                box = [
-                    slice(np.searchsorted(e, a, "right") - 1, np.searchsorted(e[:-1], b))
-                    for e, a, b in bounds
-                ]
-                held[tuple(box)] |= owner == rank
-            return held
-        flat = np.zeros(math.prod(self.shape), bool)
-        flat[np.asarray(self.layout.indices_of(rank))] = True
-        cut = tuple(slice(None) if d in self.dims else place for d, place in enumerate(self._at))
-        held = flat.reshape(self.shape)[cut][tuple(slice(n) for n in self.window)]
-        for axis, edges in enumerate(self.edges):
-            held = np.logical_or.reduceat(held, edges[:-1], axis)
-        return held
-
-    def _held_in_grid(self, rank: int) -> np.ndarray:
         layout = self.layout
-        every = [np.array([place, place + 1]) for place in self._at]
-        for d, edges in zip(self.dims, self.edges, strict=True):
-            every[d] = edges
-        held = np.zeros([len(edges) - 1 for edges in every], bool)
-        for place in np.argwhere((grid_ranks(layout) == rank).any(axis=0)):
-            sides = zip(every, layout.block, layout.grid, place, strict=True)
-            held[np.ix_(*(_any_in(*side) for side in sides))] = True
-        return held.reshape(self.owners.shape)
+        if isinstance(layout, _plan.FlatCyclic):
+            return self.owners == rank
+        held = np.zeros(self.owners.shape, bool)
+        if isinstance(layout, _plan.FloorPlan):
+            for lo, hi, owner in self._boxes():
+                if owner == rank:
+                    ends = zip(self.edges, lo, hi, strict=True)
+                    held[np.ix_(*(np.diff(edges.clip(a, b)) > 0 for edges, a, b in ends))] = True
+        elif isinstance(layout, _plan.BlockCyclic):
+            every = [np.array([place, place + 1]) for place in self._at]
+            for d, edges in zip(self.dims, self.edges, strict=True):
+                every[d] = edges
+            for place in np.argwhere((grid_ranks(layout) == rank).any(axis=0)):
+                sides = [*zip(every, layout.block, layout.grid, place, strict=True)]
+                if all(_any_in(*sides[d])[0] for d in self._hidden()):
+                    held[np.ix_(*(_any_in(*sides[d]) for d in self.dims))] = True
+        else:
+            flat = np.zeros(math.prod(self.shape), bool)
+            flat[np.asarray(layout.indices_of(rank))] = True
+            cut = tuple(slice(None) if d in self.dims else at for d, at in enumerate(self._at))
+            held = flat.reshape(self.shape)[cut][tuple(slice(n) for n in self.window)]
+            for axis, edges in enumerate(self.edges):
+                held = np.logical_or.reduceat(held, edges[:-1], axis)
+        return held
 
 
 def _any_in(edges: np.ndarray, block: int, grid: int, place: int) -> np.ndarray:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -37,6 +36,10 @@ PAPER, INK, FAINT, ACCENT = "#ffffff", "#1d2733", "#8a94a0", "#d1495b"
 UNHELD = "#eceff2"
 #: Okabe and Ito's colors, which color-blind readers can distinguish, softened.
 FEW_COLORS = "#4c9bd0 #e9a53a #3fae8c #d97757 #b583b8 #e8d650 #3d6fa8 #9aa5b1"
+
+
+#: A block in a picture: its rank, and its left, upper, right and lower ends.
+Box = tuple[int, float, float, float, float]
 
 
 def colors(nprocs: int) -> Any:
@@ -146,7 +149,7 @@ class Painter:
         """Color the first n elements along a bar, and write the ranks into their blocks."""
         edges = np.linspace(0, n, min(n, MAX_PIXELS) + 1).astype(np.int64)
         owners = Holdings(layout, (0,), (n,), edges=[edges]).owners
-        self._label(axes, owners[None], (n, 1), _size(BAR_ASPECT))
+        self._outline(axes, _boxes_in(owners[None], (n, 1)), (n, 1), _size(BAR_ASPECT))
         return self.rgba(owners, None)
 
     def _mixed(self, layout: Any) -> np.ndarray:
@@ -183,42 +186,37 @@ class Painter:
         _ticks(axes.xaxis, layout.domain.lo[1], columns)
         _ticks(axes.yaxis, layout.domain.lo[0], rows)
         if isinstance(layout, _plan.FloorPlan):
-            self._outline(axes, layout, _size(aspect))
+            self._outline(axes, _boxes_of(layout), (columns, rows), _size(aspect))
         elif self.rank is None:
-            labelled = self._label(axes, holdings.owners, (columns, rows), _size(aspect))
-            if not labelled:
+            boxes = _boxes_in(holdings.owners, (columns, rows))
+            if not self._outline(axes, boxes, (columns, rows), _size(aspect)):
                 self._lens(axes, layout, aspect)
         frame(axes)
         _note_window(axes, holdings)
 
-    def _outline(self, axes: Any, layout: Any, points: tuple[float, float]) -> None:
-        """Outline the blocks of a floor plan and write their ranks into them."""
+    def _outline(
+        self, axes: Any, boxes: Sequence[Box], size: tuple[int, int], points: tuple[float, float]
+    ) -> bool:
+        """Outline blocks and write their ranks into them; return whether any has room for that.
+
+        `size` is that of the array, `points` that of its picture.
+        """
         from matplotlib.patches import Rectangle
 
-        if len(layout) > MAX_LABELS:
-            return
-        lo = np.asarray(layout.domain.lo)
-        widths = np.asarray(layout.domain.shape)
-        for region, rank in zip(layout.regions - lo, layout.owners, strict=True):
-            (top, left), (bottom, right) = region
-            size = [
-                n / of * side
-                for n, of, side in zip(
-                    (right - left, bottom - top), widths[::-1], points, strict=True
-                )
-            ]
-            line = _line(min(size))
-            box = Rectangle((left, top), right - left, bottom - top, fill=False, ec=PAPER, lw=line)
+        has_room = False
+        for rank, left, top, right, bottom in boxes if len(boxes) <= MAX_LABELS else ():
+            across, down = right - left, bottom - top
+            block = points[0] * across / size[0], points[1] * down / size[1]
+            line, font = _line(min(block)), self._font(block)
             if line:
-                axes.add_patch(box)
-            font = self._font(size)
+                axes.add_patch(Rectangle((left, top), across, down, fill=False, ec=PAPER, lw=line))
             if font >= SMALLEST_FONT and self.rank is None:
-                self._write(axes, ((left + right) / 2, (top + bottom) / 2), int(rank), font)
-
-    def _write(self, axes: Any, place: tuple[float, float], rank: int, font: float) -> None:
-        """Write a rank on its color."""
-        color = text_color(self.rgba(np.array([rank]), None)[0])
-        axes.text(*place, str(rank), ha="center", va="center", fontsize=font, color=color)
+                has_room = True
+                axes.text(
+                    left + across / 2, top + down / 2, str(rank), ha="center", va="center",
+                    fontsize=font, color=text_color(self.rgba(np.array([rank]), None)[0]),
+                )  # fmt: skip
+        return has_room
 
     def _lens(self, axes: Any, layout: Any, aspect: float) -> None:
         """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
@@ -231,7 +229,8 @@ class Painter:
         first = Holdings(layout, (0, 1), (rows, columns))
         lens = axes.inset_axes((0.48, 0.04, 0.48, 0.48))
         _show(lens, self.rgba(first.owners, None), columns, rows)
-        self._label(lens, first.owners, (columns, rows), _size(aspect, 0.48))
+        boxes = _boxes_in(first.owners, (columns, rows))
+        self._outline(lens, boxes, (columns, rows), _size(aspect, 0.48))
         lens.set_xticks([])
         lens.set_yticks([])
         for spine in lens.spines.values():
@@ -245,36 +244,6 @@ class Painter:
         """Return the font size of ranks in blocks of that width and height in points."""
         width = 1 + 0.45 * len(str(self.nprocs - 1))
         return min(11.0, 0.8 * block[0] / width, 0.65 * block[1])
-
-    def _label(
-        self, axes: Any, owners: np.ndarray, size: tuple[int, int], points: tuple[float, float]
-    ) -> bool:
-        """Outline the blocks and write the ranks into them; return False if they are too small.
-
-        `size` is that of the array, `points` that of its picture.
-        """
-        row_cuts, column_cuts = _cuts(owners, 0), _cuts(owners, 1)
-        down, across = len(row_cuts) - 1, len(column_cuts) - 1
-        if down * across > MAX_LABELS:
-            return False
-        scale_x, scale_y = size[0] / owners.shape[1], size[1] / owners.shape[0]
-        block = (points[0] / across, points[1] / down)
-        for cuts, scale, line, width in (
-            (column_cuts, scale_x, axes.axvline, _line(block[0])),
-            (row_cuts, scale_y, axes.axhline, _line(block[1])),
-        ):
-            for cut in cuts[1:-1] if width else ():
-                line(cut * scale, color=PAPER, lw=width)
-        font = self._font(block)
-        if font < SMALLEST_FONT:
-            return False
-        for top, bottom in itertools.pairwise(row_cuts):
-            for left, right in itertools.pairwise(column_cuts):
-                rank = int(owners[top, left])
-                if rank != NOBODY:
-                    middle = (left + right) / 2 * scale_x, (top + bottom) / 2 * scale_y
-                    self._write(axes, middle, rank, font)
-        return True
 
     def _cuboid(self, axes: Any, layout: Any) -> None:
         """Draw the three visible faces of a cuboid of three dimensions."""
@@ -404,10 +373,28 @@ def _most_split(layouts: Sequence[Any]) -> list[int]:
     return sorted(sorted(dims, key=lambda d: (split[d], d))[-3:])
 
 
-def _cuts(owners: np.ndarray, axis: int) -> np.ndarray:
-    """Return where the owner changes along an axis, in pixels, both ends included."""
-    changes = np.any(np.diff(owners, axis=axis) != 0, axis=1 - axis)
-    return np.concatenate([[0], np.flatnonzero(changes) + 1, [owners.shape[axis]]])
+def _boxes_of(layout: Any) -> list[Box]:
+    """Return the blocks of a floor plan of two dimensions."""
+    corners = (layout.regions - np.asarray(layout.domain.lo)).reshape(-1, 4).tolist()
+    boxes = zip(layout.owners.tolist(), corners, strict=True)
+    return [(rank, left, top, right, bottom) for rank, (top, left, bottom, right) in boxes]
+
+
+def _boxes_in(owners: np.ndarray, size: tuple[int, int]) -> list[Box]:
+    """Return the blocks between changes of the owner, in pixels of an array of that size."""
+    rows, columns = (
+        np.flatnonzero(np.diff(owners, axis=axis, prepend=-2, append=-2).any(axis=1 - axis))
+        for axis in (0, 1)
+    )
+    if (len(rows) - 1) * (len(columns) - 1) > MAX_LABELS:
+        return []
+    x, y = columns * size[0] / owners.shape[1], rows * size[1] / owners.shape[0]
+    return [
+        (int(owners[rows[i], columns[j]]), x[j], y[i], x[j + 1], y[i + 1])
+        for i in range(len(rows) - 1)
+        for j in range(len(columns) - 1)
+        if owners[rows[i], columns[j]] != NOBODY
+    ]
 
 
 def _show(axes: Any, picture: np.ndarray, width: int, height: int) -> None:
