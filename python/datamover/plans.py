@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _plan
@@ -400,10 +400,9 @@ def halo(
     >>> dm.halo(rows, (1, 0), colors=2, color=1).incoming(1)
     {0: 4, 2: 4}
     """
-    lower, upper = _sides(width, layout)
+    sides, domain = _sides(width, layout), _periodic_domain(periodic, layout)
     counts = integer(colors, "colors"), integer(color, "color")
-    domain = _periodic_domain(periodic, layout)
-    return _plan.halo(layout, lower, upper, *domain, flag(corners, "corners"), *counts)
+    return _plan.halo(layout, *sides, *domain, flag(corners, "corners"), *counts)
 
 
 @halo_arguments("layout", "width", "axis", "periodic", "wraps")
@@ -447,9 +446,8 @@ def axis_halo(
     >>> [dm.advanced.axis_halo(blocks, 1, axis).incoming(0) for axis in (0, 1)]
     [{2: 4}, {1: 6}]
     """
-    lower, upper = _sides(width, layout)
-    domain = _periodic_domain(periodic, layout)
-    return _plan.axis_halo(layout, lower, upper, integer(axis, "axis"), *domain)
+    sides, domain = _sides(width, layout), _periodic_domain(periodic, layout)
+    return _plan.axis_halo(layout, *sides, integer(axis, "axis"), *domain)
 
 
 def panel_broadcast(layout: BlockCyclic, region: Section, along: int) -> MotionPlan:
@@ -575,7 +573,9 @@ def prolongation(
     >>> plan.outgoing(0)
     {0: 4, 1: 5, 2: 4}
     """
-    return _between_levels(_plan.prolongation, coarse, fine, factor, width, periodic, partial)
+    sides, domain = _sides(width, fine), _periodic_domain(periodic, coarse)
+    factors, is_partial = integers(factor, "factor"), flag(partial, "partial")
+    return _plan.prolongation(checked(coarse), fine, factors, *sides, *domain, is_partial)
 
 
 @halo_arguments("fine", "coarse", "factor", "width", "periodic", "wraps", "partial")
@@ -628,22 +628,9 @@ def restriction(
     >>> plan.destination.region(0), plan.incoming(1)
     (Region((0, 0), (6, 6)), {0: 18, 1: 18})
     """
-    return _between_levels(_plan.restriction, fine, coarse, factor, width, periodic, partial)
-
-
-def _between_levels(
-    make: Callable[..., MotionPlan],
-    read: Layout,
-    filled: Layout,
-    factor: int | Sequence[int],
-    width: Width,
-    periodic: Periodic,
-    partial: bool,
-) -> MotionPlan:
-    lower, upper = _sides(width, filled)
-    domain = _periodic_domain(periodic, read)
-    factors = integers(factor, "factor")
-    return make(checked(read), filled, factors, lower, upper, *domain, flag(partial, "partial"))
+    sides, domain = _sides(width, coarse), _periodic_domain(periodic, fine)
+    factors, is_partial = integers(factor, "factor"), flag(partial, "partial")
+    return _plan.restriction(checked(fine), coarse, factors, *sides, *domain, is_partial)
 
 
 def _section(section: Section | None, name: str, layout: Layout | None) -> Region | None:

@@ -240,14 +240,7 @@ def _corners(box: Box) -> tuple[list[float], list[float]]:
     return lo, hi
 
 
-def _cells(
-    order: str,
-    box: Box,
-    cells: Sequence[int],
-    owners: ArrayLike | None,
-    periodic: bool,
-    key: str | None,
-) -> TargetMap:
+def _cells(order: str, box: Box, cells: Any, owners: Any, periodic: Any, key: Any) -> TargetMap:
     lo, hi = _corners(box)
     if isinstance(owners, FloorPlan | BlockCyclic):
         raise WrongType(
