@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,9 @@ from datamover.bench.file_contenders import (
     made_zarr,
     sync,
 )
-from datamover.bench.meshes import file_of_package
+from datamover.bench.meshes import file_of_package, need
 from datamover.bench.programs import Line
-from datamover.errors import InvalidArgument, IoFailed, MpiFailed, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, MpiFailed
 
 OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
 KINDS = ("zarr", "npy", "raw", "nc", "h5")
@@ -376,30 +377,17 @@ def cube(name: str, gigabytes: float) -> npt.NDArray[np.float32]:
 def _unit(name: str) -> npt.NDArray[np.float32]:
     """Return the data that is repeated."""
     if name == "auto":
-        try:
-            return _brain()
-        except Unsupported:
-            return _noise()
-    if name not in UNITS:
-        raise InvalidArgument(f"data {name!r}: there are {', '.join(UNITS)} and auto")
-    return UNITS[name]()
-
-
-def _noise() -> npt.NDArray[np.float32]:
-    return np.random.default_rng(1).normal(size=(64, 64, 64)).astype("f4").round(2)
-
-
-def _brain() -> npt.NDArray[np.float32]:
+        name = "brain" if find_spec("nilearn") and find_spec("nibabel") else "noise"
+    if name == "noise":
+        return np.random.default_rng(1).normal(size=(64, 64, 64)).astype("f4").round(2)
+    if name != "brain":
+        raise InvalidArgument(f"data {name!r}: there are brain, noise and auto")
     path = file_of_package("nilearn", *BRAIN)
-    try:
-        import nibabel
-    except ImportError as e:
-        raise Unsupported("nibabel is not installed (pip install datamover[meshes])") from e
+    need("nibabel")
+    import nibabel
+
     volume: Any = nibabel.load(path)
     return np.asarray(volume.dataobj, dtype=np.float32)
-
-
-UNITS = {"brain": _brain, "noise": _noise}
 
 
 BENCHMARK = Benchmark(

@@ -52,7 +52,7 @@ def columns(name: str) -> npt.NDArray[np.int64]:
 
 @cache
 def _matrix(mesh: str) -> csr_array:
-    _need("scipy")
+    need("scipy")
     if mesh == "fsaverage5":
         file = file_of_package("nilearn", "datasets", "data", "fsaverage5", "pial_left.gii.gz")
         return _surface(file)
@@ -67,10 +67,11 @@ def file_of_package(package: str, *parts: str) -> Path:
     Unsupported
         The package is not installed.
     """
-    return Path(_need(package).submodule_search_locations[0], *parts)
+    return Path(need(package).submodule_search_locations[0], *parts)
 
 
-def _need(package: str) -> Any:
+def need(package: str) -> Any:
+    """Return the specification of an installed package. Raises Unsupported if it is not."""
     spec = importlib.util.find_spec(package)
     if spec is None:
         raise Unsupported(f"{package} is not installed (pip install datamover[meshes])")
@@ -87,7 +88,7 @@ def _pyamg(path: Path) -> csr_array:
 
 def _surface(path: Path) -> csr_array:
     """Return the matrix of linear elements on a surface mesh: an entry per edge and vertex."""
-    _need("nibabel")
+    need("nibabel")
     import nibabel
     from scipy.sparse import csr_array
 

@@ -10,7 +10,6 @@ import re
 import shlex
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -236,7 +235,7 @@ def run_tree(
     limit : float, optional
         Seconds after which the program is killed.
     """
-    begin = time.perf_counter()
+    begin, peak_bytes = time.perf_counter(), 0
     # A session of its own, so that all processes can be ended together.
     process = subprocess.Popen(
         command,
@@ -247,40 +246,21 @@ def run_tree(
         env={**os.environ, **(environment or {})},
         start_new_session=True,
     )
-    watch = _Watch(process.pid) if looks else None
     code: int | None = None
     try:
-        printed, errors = process.communicate(timeout=limit)
-        code = process.returncode
-    except BaseException as e:
-        os.killpg(process.pid, signal.SIGKILL)
-        printed, errors = process.communicate()
-        if not isinstance(e, subprocess.TimeoutExpired):
-            raise
+        while code is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                printed, errors = process.communicate(timeout=LOOK_SECONDS if looks else limit)
+                code = process.returncode
+            if code is None and limit is not None and time.perf_counter() - begin >= limit:
+                break
+            if looks:
+                peak_bytes = max(peak_bytes, sum(map(_pss_bytes, _tree(process.pid))))
     finally:
-        seconds = time.perf_counter() - begin
-        peak_bytes = watch.end() if watch else 0
-    return Ended(code, printed, errors, seconds, peak_bytes)
-
-
-class _Watch(threading.Thread):
-    """Samples the memory of a process and all its descendants."""
-
-    def __init__(self, pid: int):
-        super().__init__(daemon=True)
-        self._pid = pid
-        self._over = threading.Event()
-        self.peak_bytes = 0
-        self.start()
-
-    def run(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
-            self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, _tree(self._pid))))
-
-    def end(self) -> int:
-        self._over.set()
-        self.join()
-        return self.peak_bytes
+        if code is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            printed, errors = process.communicate()
+    return Ended(code, printed, errors, time.perf_counter() - begin, peak_bytes)
 
 
 def _tree(pid: int) -> list[int]:

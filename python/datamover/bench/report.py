@@ -68,7 +68,17 @@ def show(
     rows.sort(key=lambda r: order.index((r["phase"], r["case"])))
     parts: list[RenderableType] = []
     for (phase, case), chosen in groupby(rows, key=lambda r: (r["phase"], r["case"])):
-        parts.append(_case_table(case, phase, list(chosen), references, judged, console))
+        shown = list(chosen)
+        mpi, many = shown[0]["mpi"], counted(shown[0]["processes"], "process", "processes")
+        names = [
+            Text(
+                row["contender"] + ("" if row["mpi"] == mpi else f" ({row['mpi']})"),
+                "bold" if row["contender"].startswith(judged) else "",
+            )
+            for row in shown
+        ]
+        title, figures = f"{case}, {phase}, {many}, MPI: {mpi}", _figures(shown, references)
+        parts.append(table(title, {"contender": names}, figures, console))
     if document["summary"]:
         parts.append(_summary_table(document["summary"], console))
     for line in left_out(document["left_out"]):
@@ -87,27 +97,6 @@ def left_out(notes: Sequence[dict[str, str]]) -> list[str]:
         more = f" and {len(names) - 1} more cases" if len(names) > 1 else ""
         lines.append(f"{contender}{where}{more}: {reason}")
     return lines
-
-
-def _case_table(
-    case: str,
-    phase: str,
-    rows: list[Row],
-    references: Sequence[str],
-    judged: tuple[str, ...],
-    console: Console,
-) -> Group:
-    mpi = rows[0]["mpi"]
-    names = [
-        Text(
-            row["contender"] + ("" if row["mpi"] == mpi else f" ({row['mpi']})"),
-            "bold" if row["contender"].startswith(judged) else "",
-        )
-        for row in rows
-    ]
-    many = counted(rows[0]["processes"], "process", "processes")
-    title = f"{case}, {phase}, {many}, MPI: {mpi}"
-    return table(title, {"contender": names}, _figures(rows, references), console)
 
 
 def _figures(rows: list[Row], references: Sequence[str]) -> Columns:
