@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -225,9 +225,13 @@ class Array(WithFree):
         InvalidState
             This process holds several blocks; use `array[block]`.
         """
-        if not self._places:
-            return self._nothing()
-        return self[self._one_block()]
+        if len(self._places) > 1:
+            raise InvalidState(
+                f"this process holds {len(self._places)} blocks; use array[block] or array.grids()"
+            )
+        for block in self._places:
+            return self[block]
+        return np.empty((0,) * _block_dims(self.layout), self.dtype)
 
     def _require_rank(self, rank: int) -> None:
         """Raise Mismatch if this process has another rank in the array."""
@@ -240,16 +244,6 @@ class Array(WithFree):
     def _require_open(self) -> None:
         if self._freed:
             raise InvalidState("the array is closed")
-
-    def _nothing(self) -> np.ndarray:
-        return np.empty((0,) * _block_dims(self.layout), self.dtype)
-
-    def _one_block(self) -> int:
-        if len(self._places) > 1:
-            raise InvalidState(
-                f"this process holds {len(self._places)} blocks; use array[block] or array.grids()"
-            )
-        return next(iter(self._places))
 
     def __getitem__(self, block: int) -> np.ndarray:
         """View a block with its ghosts; raises OutOfRange (a LookupError) if it is absent."""
@@ -277,9 +271,7 @@ class Array(WithFree):
 
     def interior(self, block: int | None = None) -> np.ndarray:
         """View block `block` without its ghosts; the one block of this process, as `local`."""
-        if block is None and not self._places:
-            return self._nothing()
-        grid = self[self._one_block() if block is None else block]
+        grid = self.local if block is None else self[block]
         return _inside(grid, self._ghost_lower, self._ghost_upper) if grid.size else grid
 
     def _interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
@@ -454,26 +446,15 @@ class UserArrays:
         numbers = blocks if named is None else map(int, named)
         given = dict(zip(numbers, listed, strict=True))
         # Empty blocks need no array, and theirs may have extents that the blocks do not.
-        empty = [block for block in blocks if block not in given or given[block].size == 0]
-        if empty:
-            given |= self._nothing(layout, empty, dtype)
+        for block in [b for b in blocks if b not in given or given[b].size == 0]:
+            shape, (lower, upper) = layout.block_extents(block), self._ghosts(layout)
+            if 0 in shape and not any(lower) and not any(upper):
+                given[block] = np.empty(shape, dtype)
         if missing := set(blocks).difference(given):
             raise Mismatch(f"process {rank} passed no array for its block {min(missing)}")
         if more := set(given).difference(blocks):
             raise Mismatch(f"process {rank} passed block {min(more)}, but owns only {blocks}")
         return given
-
-    def _nothing(
-        self, layout: Layout, blocks: Iterable[int], dtype: np.dtype
-    ) -> dict[int, np.ndarray]:
-        """Create arrays for blocks without elements and ghosts."""
-        lower, upper = self._ghosts(layout)
-        shapes = {block: layout.block_extents(block) for block in blocks}
-        return {
-            block: np.empty(shape, dtype)
-            for block, shape in shapes.items()
-            if 0 in shape and not any(lower) and not any(upper)
-        }
 
     def __repr__(self) -> str:
         arrays = f"{len(self._arrays)} blocks"
@@ -505,19 +486,17 @@ class UserArrays:
 
     def _may_hold_ghosts(self, layout: Layout, rank: int) -> bool:
         """Return whether a block's array is larger than the block, if no ghosts were given."""
-        lower, upper = self._ghosts(layout)
-        if any(lower) or any(upper):
+        if any(map(any, self._ghosts(layout))):
             return False
-        pairs = [
-            (array.shape, layout.block_extents(block))
-            for block, array in self._by_block(layout, rank).items()
-        ]
-        return any(
-            len(shape) == len(extents)
-            and shape != tuple(extents)
-            and all(n >= extent for n, extent in zip(shape, extents, strict=True))
-            for shape, extents in pairs
-        )
+        for block, array in self._by_block(layout, rank).items():
+            shape, extents = array.shape, tuple(layout.block_extents(block))
+            if (
+                len(shape) == len(extents)
+                and shape != extents
+                and min(np.subtract(shape, extents)) >= 0
+            ):
+                return True
+        return False
 
     def _interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the blocks as (number, view without ghosts)."""

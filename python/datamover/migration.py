@@ -84,16 +84,12 @@ class MigrationMethods(dict):
 
     def __repr__(self) -> str:
         words = f"moves by {self['method']}, moves in place by {self['in_place']}"
-        if not self["measured"]:
-            return words
-        return f"{words}\n\n{table([('tried', 'in place', 'element', 'a round'), *self._rows()])}"
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        tried: list[tuple[Any, ...]] = self["measured"]
-        return [
+        rows = [
             (method, "yes" if in_place else "no", f"{nbytes} bytes", f"{seconds * 1e6:.1f} us")
-            for method, in_place, nbytes, seconds in tried
+            for method, in_place, nbytes, seconds in self["measured"]
         ]
+        head = ("tried", "in place", "element", "a round")
+        return f"{words}\n\n{table([head, *rows])}" if rows else words
 
 
 class Migration:
@@ -528,18 +524,15 @@ class Migration:
         ([0, 1, 2], [0, 2])
         """
         address = self._prepared(lambda: comm_address(self.comm))
-        arrived = self._core_moved(np.arange(self.elems))
+        column = Column(np.arange(self.elems), self.elems)  # moved in stable order in any case
+        moved = self._core.move_stably(column.described)
+        arrived = column.view(moved, self.received).copy()
         counts = np.concatenate(gathered(address, [self.elems]))
         starts = np.concatenate(([0], np.cumsum(counts)))
         arrived += np.repeat(starts[:-1], self.receive_counts)  # in stable order: by source
         lists = [np.arange(a, b) for a, b in itertools.pairwise(starts.tolist())]
         shape = (int(starts[-1]),)
         return IndexList(shape, lists), IndexList(shape, gathered(address, arrived))
-
-    def _core_moved(self, numbers: np.ndarray) -> np.ndarray:
-        """Move numbers in stable order, whatever the options of this migration."""
-        column = Column(numbers, self.elems)
-        return column.view(self._core.move_stably(column.described), self.received).copy()
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def explain(self, elem_bytes: int = 8) -> dict[str, Any]:

@@ -52,7 +52,8 @@ def test_contenders_take_turns_and_wrong_ones_are_left_out(capsys):
     contest.add("y", work("y"))
     contest.run()
     contest.print("x", calls=2, processes=5)
-    contest.print_all()
+    for name in contest.works:
+        contest.print(name)
     # After the first calls a turn that does not count, and one in which a contender is wrong.
     turn = ["x", "wrong later", "y"]
     assert called[5:] == [*turn, *turn, *["x", "y"] * (LEAST_TURNS - 1)]
@@ -70,8 +71,7 @@ def test_without_contenders_nothing_is_measured(capsys):
     pytest.importorskip("mpi4py")
     contest = Contest(Alone(), 0.0, case="a")
     contest.leave_out("theirs", "it is not installed")
-    contest.run()
-    contest.print_all()
+    contest.finish()
     assert lines(capsys) == [{"left_out": "theirs", "case": "a", "reason": "it is not installed"}]
 
 

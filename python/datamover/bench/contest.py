@@ -116,10 +116,11 @@ class Contest:
         row = {**self.facts, "contender": name, "processes": self.comm.size, **more}
         self._print({**row, "samples": samples})
 
-    def print_all(self) -> None:
-        """Print the rows of all that took part."""
+    def finish(self, calls: int = 1) -> None:
+        """Measure, and print the rows of all that took part; a turn is this number of calls."""
+        self.run()
         for name in self.works:
-            self.print(name)
+            self.print(name, calls)
 
     def _turn(self, work: Callable[[], Any]) -> tuple[float, bool]:
         """Return the seconds on the slowest process, and whether all were right."""

@@ -160,8 +160,7 @@ def measure_numpy(comm, seconds: float, name: str, example: str, count: int) -> 
         lambda: by_numpy(elements, targets),
         lambda: by_numpy.arrived().tobytes() == expected,
     )
-    contest.run()
-    contest.print_all()
+    contest.finish()
 
 
 ATOM = np.dtype([("pos", "f4", 3), ("vel", "f4", 3), ("id", "i4"), ("tproc", "i4")])

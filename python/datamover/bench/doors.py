@@ -162,8 +162,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
         pencils = DistArray(shape, Subcomm(comm, grid), alignment=1)
         pencils[...] = x
         contest.add_copy("mpi4py-fft", lambda: pencils.redistribute(0), wanted)
-    contest.run()
-    contest.print_all()
+    contest.finish()
 
 
 def _shuffled(first: int, end: int) -> np.ndarray:
@@ -225,9 +224,7 @@ def _measure_scattered(comm: Any, seconds: float, case: str, depth: int, shape: 
     source, result = (dm.Array(layout, np.float64, comm=comm) for layout in (own, lists))
     source.local[...] = values
     add("datamover:library", source, result, result.local)
-    contest.run()
-    for name in contest.works:
-        contest.print(name, calls)
+    contest.finish(calls)
 
 
 BENCHMARK = Benchmark(

@@ -116,8 +116,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, cut: str, shape: li
         _add_mpi4py_fft(forward, comm, kind, cut, shape)
     if forward.can_import("dtfft"):
         _add_dtfft(forward, comm, kind, cut, shape)
-    forward.run()
-    forward.print_all()
+    forward.finish()
     _measure_exchange(Contest(comm, seconds / 2, phase="exchange", **facts), comm, modes)
 
 
@@ -190,8 +189,7 @@ def _measure_exchange(contest: Contest, comm: Any, shape: list[int]) -> None:
         transfer = pencils.pencil(0).transfer(pencils, np.dtype("c16"))
         y_0 = np.empty(pencils.subshape, "c16")
         contest.add_copy("mpi4py-fft", lambda: transfer.forward(x, y_0), wanted, y_0)
-    contest.run()
-    contest.print_all()
+    contest.finish()
 
 
 BENCHMARK = Benchmark(

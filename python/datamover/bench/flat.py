@@ -201,8 +201,7 @@ def measure(
     for name, write in work.contenders().items():
         contest.add(name, write, work.is_written)
     work.reshuffled()  # the time for a file's first pages is not counted: they stay
-    contest.run()
-    contest.print_all()
+    contest.finish()
     work.close()
 
 

@@ -68,11 +68,6 @@ class Redistribution:
     order: str = "F"
 
     @property
-    def bytes(self) -> int:
-        """Bytes of payload."""
-        return 8 * prod(self.extent or self.source.shape)
-
-    @property
     def words(self) -> tuple[Any, ...]:
         """The words that programs read after the name."""
         dims = len(self.source.shape)
@@ -212,8 +207,7 @@ def measure_pencils(comm: Any, seconds: float, case: str, *words: Any) -> None:
     contest.add_copy(
         "mpi4py-fft", lambda: transfer.forward(source, destination), wanted, destination
     )
-    contest.run()
-    contest.print_all()
+    contest.finish()
 
 
 BENCHMARK = Benchmark(

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -186,23 +184,15 @@ FLOAT_BYTES, DOUBLE_BYTES, COMPLEX_BYTES = 4, 8, 16
 Box = tuple[int, Extents, Extents, Extents]
 
 
-@dataclass(frozen=True)
-class Message(Case):
-    """A ping-pong with one message of this payload."""
-
-    bytes: int = 0
-
-
-def boxes(name: str, *sections: Box) -> Message:
+def boxes(name: str, *sections: Box) -> Case:
     """Return a ping-pong of sections, all in one message."""
     words: list[Any] = ["boxes", name, len(sections)]
     for elem_bytes, shape, begin, extent in sections:
         words += [elem_bytes, len(shape), *shape, *begin, *extent]
-    nbytes = sum(elem_bytes * prod(extent) for elem_bytes, *_, extent in sections)
-    return Message(name, tuple(words), nbytes)
+    return Case(name, tuple(words))
 
 
-def lists(name: str, *arrays: tuple[int, int, int], behind: bool = False) -> Message:
+def lists(name: str, *arrays: tuple[int, int, int], behind: bool = False) -> Case:
     """Return a ping-pong of elements at random places, all in one message.
 
     Parameters
@@ -215,8 +205,7 @@ def lists(name: str, *arrays: tuple[int, int, int], behind: bool = False) -> Mes
         received at the same places.
     """
     words = [word for array in arrays for word in (*array, int(behind))]
-    nbytes = sum(elem_bytes * count for elem_bytes, _, count in arrays)
-    return Message(name, ("lists", name, len(arrays), *words), nbytes)
+    return Case(name, ("lists", name, len(arrays), *words))
 
 
 REDISTRIBUTIONS = (
@@ -249,7 +238,7 @@ WRF_X: tuple[tuple[Range, Range, Range, Range], ...] = (
 WRF_LEVELS = 65
 
 
-def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Range) -> Message:
+def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Range) -> Case:
     """Return four arrays (i, j), three (i, k, j), and slice 2 of two (i, k, j, 2)."""
 
     def length(r: Range) -> int:
@@ -265,28 +254,28 @@ def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Rang
     return boxes(name, *[flat] * 4, *[levels] * 3, *[second] * 2)
 
 
-def milc(l2: int, l3: int, l4: int, l5: int) -> Message:
+def milc(l2: int, l3: int, l4: int, l5: int) -> Case:
     """Return the blocks of su3_zdown."""
     run = 3 * l2 * l3
     box = (FLOAT_BYTES, (2 * l5, l4, run), (0, 0, 0), (2 * l5, 1, run))
     return boxes(f"milc-{l2}-{l3}-{l4}-{l5}", box)
 
 
-def nas_lu(direction: str, n: int) -> Message:
+def nas_lu(direction: str, n: int) -> Case:
     """Return a row or a column of 5 numbers per point."""
     shape = (n + 2, n + 2, 5)
     begin, extent = {"x": ((1, 1, 0), (1, n, 5)), "y": ((1, 1, 0), (n, 1, 5))}[direction]
     return boxes(f"nas-lu-{direction}-{n}", (DOUBLE_BYTES, shape, begin, extent))
 
 
-def nas_mg(direction: str, n1: int, n2: int, n3: int) -> Message:
+def nas_mg(direction: str, n1: int, n2: int, n3: int) -> Case:
     """Return a face of a block with ghosts."""
     extent = {"x": (n3 - 2, n2 - 2, 1), "y": (n3 - 2, 1, n1 - 2), "z": (1, n2 - 2, n1 - 2)}
     box = (DOUBLE_BYTES, (n3, n2, n1), (1, 1, 1), extent[direction])
     return boxes(f"nas-mg-{direction}-{n1}", box)
 
 
-def lammps(kind: str, sent: int, atoms: int) -> Message:
+def lammps(kind: str, sent: int, atoms: int) -> Case:
     """Return the positions and further fields of random atoms."""
     fields = {"full": 5, "atomic": 3}[kind]
     sizes = (3 * DOUBLE_BYTES,) + (DOUBLE_BYTES,) * fields
@@ -294,18 +283,18 @@ def lammps(kind: str, sent: int, atoms: int) -> Message:
     return lists(f"lammps-{kind}-{sent}", *arrays, behind=True)
 
 
-def specfem_oc(count: int, memory: int) -> Message:
+def specfem_oc(count: int, memory: int) -> Case:
     """Return random numbers of the outer core."""
     return lists(f"specfem-oc-{count}", (FLOAT_BYTES, memory, count))
 
 
-def specfem_cm(first: Range, second: Range) -> Message:
+def specfem_cm(first: Range, second: Range) -> Case:
     """Return random points of crust and mantle, and of the inner core."""
     arrays = [(3 * FLOAT_BYTES, memory, count) for count, memory in (first, second)]
     return lists(f"specfem-cm-{first[0]}", *arrays)
 
 
-def specfem_mt(n: int) -> Message:
+def specfem_mt(n: int) -> Case:
     """Return one of two vectors per point."""
     box = (FLOAT_BYTES, (n, 2, 3), (0, 0, 0), (n, 1, 3))
     return boxes(f"specfem-mt-{n}", box)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Doors: the layouts and the memory of distributed arrays of other libraries.
 
-A module here knows the arrays of one library or protocol. It is imported when it meets one of them,
-and reads attributes alone, so that no library has to be installed. Each has these functions:
+A door knows the arrays of one library or protocol: a module here, or an entry of `libraries`. It is
+imported when it meets one of them, and reads attributes alone, so that no library has to be
+installed. Each has these functions:
 
 - ``takes(x)``: whether this is one of its arrays;
 - ``describe(x, shape)``: a layout, if this process knows it all, or its own `parts.Boxes` or
@@ -33,16 +34,13 @@ if TYPE_CHECKING:
 
     from mpi4py import MPI
 
-#: The module here for classes of a library, by the first word of their module.
+    from .libraries import Door
+
+#: Libraries by the first words of the modules of their classes, and the module here for each.
 _LIBRARIES = {
-    "mpi4py_fft": "fft",
-    "pylops_mpi": "pylops",
     "petsc4py": "petsc",
-    "dolfinx": "dolfinx",
-    "heat": "heat",
-    "torch": "dtensor",
-    "jax": "jax",
-    "jaxlib": "jax",
+    "jaxlib": "libraries",
+    **dict.fromkeys(("mpi4py_fft", "pylops_mpi", "dolfinx", "heat", "torch", "jax"), "libraries"),
 }
 #: The module here for objects with an attribute.
 _PROTOCOLS = {
@@ -164,7 +162,7 @@ def _described(x: Any, shape: tuple[int, ...] | None, ghosts: bool) -> Any:
         found = own
     else:
         door = _required(x)
-        if ghosts and not hasattr(door, "ghosted"):
+        if ghosts and getattr(door, "ghosted", None) is None:
             raise Unsupported(f"ghosts=True is not supported for a {_name(x)}: use dm.halo")
         found = door.ghosted(x) if ghosts else door.describe(x, shape)
     if shape is not None:
@@ -194,14 +192,15 @@ def memory_of(x: Any) -> tuple[Any, Any] | None:
     return _asked(x, read)
 
 
-def door_of(x: Any) -> ModuleType | None:
-    """Find the module here that knows an object, if there is one."""
+def door_of(x: Any) -> ModuleType | Door | None:
+    """Find the module or entry here that knows an object, if there is one."""
     if x is None or type(x) is np.ndarray:
         return None
     for kind in type(x).__mro__:
-        name = _LIBRARIES.get(kind.__module__.partition(".")[0])
-        if name is not None:
-            door = import_module(f".{name}", __name__)
+        library = kind.__module__.partition(".")[0]
+        if library in _LIBRARIES:
+            module = import_module(f".{_LIBRARIES[library]}", __name__)
+            door = module if library == "petsc4py" else module.DOORS[library.removesuffix("lib")]
             if door.takes(x):
                 return door
     own = getattr(x, "__dict__", ())  # not by hasattr(x): properties of any object would be read
@@ -228,7 +227,7 @@ def _known_communicator(x: Any, ghosts: bool) -> Any:
         return None
 
 
-def _required(x: Any) -> ModuleType:
+def _required(x: Any) -> Any:
     door = door_of(x)
     if door is None:
         raise WrongType(
