@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from datamover import launch, move_command, stream_command
+from datamover import __version__, launch, move_command, stream_command
 from datamover.arguments import MOST_BYTES
 from datamover.command_options import App, option
 from datamover.errors import InvalidArgument
@@ -39,12 +39,6 @@ def _check_sizes(given: dict[str, int | None]) -> None:
             raise InvalidArgument(f"{name} {value} does not fit 64 bits")
 
 
-def _version() -> None:
-    from datamover import _plan
-
-    typer.echo(f"datamover {_plan.__version__}")
-
-
 def _versions() -> None:
     from datamover.versions import show_versions
 
@@ -64,7 +58,9 @@ def _report(show: Callable[[], None], help: str, name: str) -> Any:
 
 @app.callback()
 def _options(
-    version: _report(_version, "Show the version.", "--version") = False,
+    version: _report(
+        lambda: typer.echo(f"datamover {__version__}"), "Show the version.", "--version"
+    ) = False,
     versions: _report(
         _versions, "Show all versions that a bug report needs.", "--versions"
     ) = False,

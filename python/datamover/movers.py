@@ -599,15 +599,7 @@ def _show_parameters() -> None:
 _show_parameters()
 
 
-@refused_by(agreeing)
-def execute_once(
-    plan: MotionPlan,
-    source: Arrays,
-    out: Arrays = None,
-    *,
-    comm: MPI.Comm | None = None,
-    **options: Any,
-) -> Any:
+def execute_once(plan: MotionPlan, source: Any, out: Any, comm: Any = None, **options: Any) -> Any:
     """Execute a plan between arrays; see `MotionPlan.__call__`. Collective."""
     comm = communicator(comm, [(plan, source, out)])
     address = address_of(comm, agreeing, source)

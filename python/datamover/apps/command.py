@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import typer
@@ -224,44 +225,35 @@ def _write(text: str, file: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _run(
-    name: str,
-    problem: list[str],
-    *,
-    nprocs: int,
-    version: Enum,
-    twin: bool,
-    rounds: int,
-    json_file: Path | None,
-    frames: str | None = None,
-) -> None:
+def _run(name: str, problem: list[str], said: SimpleNamespace) -> None:
+    version, frames = said.version.value, getattr(said, "frames", None)
     with errors_to_exit():
         if launch.inside_launcher():
             raise InvalidState(
                 "datamover app starts its processes itself: run it without mpiexec or srun"
             )
-        in_python = version.value == "python"
+        in_python = version == "python"
         if in_python:
-            if twin or rounds > 1:
+            if said.twin or said.rounds > 1:
                 raise InvalidArgument("--twin and --rounds are for the versions in C++")
             command = [sys.executable, program(f"{name}.py"), *problem]
         else:
-            others = [other for other in twins(name) if twin and other != version.value]
-            command = [program(name), ",".join([version.value, *others]), *problem, str(rounds)]
+            others = [other for other in twins(name) if said.twin and other != version]
+            command = [program(name), ",".join([version, *others]), *problem, str(said.rounds)]
         if frames is not None:
             from datamover.apps import shown
 
-            if in_python or twin or rounds > 1 or json_file is not None:
+            if in_python or said.twin or said.rounds > 1 or said.json_file is not None:
                 raise InvalidArgument("--frames shows one version in C++, once, without --json")
-            raise typer.Exit(shown.run_command(nprocs, command, frames, typer.echo))
-        if json_file is None:
-            raise typer.Exit(launch.run_command(nprocs, command))
+            raise typer.Exit(shown.run_command(said.nprocs, command, frames, typer.echo))
+        if said.json_file is None:
+            raise typer.Exit(launch.run_command(said.nprocs, command))
         with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
             figures = Path(directory, "rows.json")
-            code = launch.run_command(nprocs, [*command, str(figures)])
+            code = launch.run_command(said.nprocs, [*command, str(figures)])
             text = figures.read_text() if figures.exists() else ""
         if text.rstrip().endswith("}"):  # otherwise the program was interrupted
-            _write(text, json_file)
+            _write(text, said.json_file)
         raise typer.Exit(code)
 
 
@@ -270,7 +262,7 @@ def _add(name: str, application: Application) -> None:
 
     def command(**chosen: Any) -> None:
         problem = [str(chosen.pop(option)) for option in application.problem]
-        _run(name, problem, **chosen)
+        _run(name, problem, SimpleNamespace(**chosen))
 
     common = {k: option for k, option in OPTIONS.items() if k != "frames" or application.frames}
     give(

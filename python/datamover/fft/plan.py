@@ -155,8 +155,8 @@ class Plan:
                 back[:0] = backward
         self.output = array if output_layout is None else move(array, output_layout)
         running: list[int | None] = [None]
-        self.forward = Transform(comm, self.input, self.output, there, running)
-        self.backward = Transform(comm, self.output, self.input, back, running)
+        self.forward = Transform(comm, (self.input, self.output), there, running)
+        self.backward = Transform(comm, (self.output, self.input), back, running)
 
     def __repr__(self) -> str:
         parts = [f"{array.dtype} in {array.layout!r}" for array in (self.input, self.output)]
@@ -179,20 +179,13 @@ class Transform:
     array([0., 1., 2., 3.])
     """
 
-    def __init__(
-        self,
-        comm: MPI.Comm,
-        source: Array,
-        destination: Array,
-        steps: list[Any],
-        running: list[int | None],
-    ):
+    def __init__(self, comm: Any, ends: tuple[Array, Array], steps: list[Any], running: list[Any]):
         self.comm = comm
         # The id of the one that is in flight. Both directions share the list instead of the plan,
         # which holds them: a cycle would keep its shared memory, and a mover in flight that was
         # dropped, until Python collects garbage.
         self._running = running
-        self._ends = (source, destination)
+        self._ends = ends
         self._steps = steps
         self._left: Iterator[Mover] = iter(())
         self._mover: Mover | None = None
