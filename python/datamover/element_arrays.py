@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -123,7 +124,7 @@ class Arrays:
         elif is_several(first):
             self.container, self.arrays = type(first), list(first)
         else:
-            self.container = tuple if len(given) != 1 else _alone
+            self.container = tuple if len(given) != 1 else operator.itemgetter(0)
             self.arrays = list(given)
 
     def columns(self, elems: int, what: str = "column") -> list[Column]:
@@ -154,10 +155,6 @@ class Arrays:
         if self.names is not None:
             return dict(zip(self.names, results, strict=True))
         return self.container(results)
-
-
-def _alone(results: list[np.ndarray]) -> np.ndarray:
-    return results[0]
 
 
 def is_several(given: Any) -> bool:

@@ -198,15 +198,6 @@ def _plain(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_types(plan: Any, **numbers: Any) -> None:
-    """Raise WrongType unless this is a plan, and sizes and ranks are integers."""
-    if not isinstance(plan, _plan.MotionPlan):
-        raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
-    for name, value in numbers.items():
-        if value is not None or name == "elem_bytes":
-            integer(value, name)
-
-
 def explain(
     plan: MotionPlan,
     rank: int | None = None,
@@ -252,7 +243,12 @@ def explain(
     >>> e.messages, e.moved_bytes, e.kept_bytes, e.largest_bytes
     (12, 384, 128, 32)
     """
-    _check_types(plan, rank=rank, elem_bytes=elem_bytes, node_size=node_size)
+    if not isinstance(plan, _plan.MotionPlan):
+        raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
+    integer(elem_bytes, "elem_bytes")
+    for name, number in (("rank", rank), ("node_size", node_size)):
+        if number is not None:
+            integer(number, name)
     if node_size is not None and node_size < 1:
         raise InvalidArgument(f"node_size is {node_size}; it must be at least 1")
     outgoing = incoming = pairs = None

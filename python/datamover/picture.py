@@ -20,8 +20,6 @@ from datamover.explanation_tables import message_sizes, peer_words
 from datamover.layout_picture import ACCENT, FAINT, INK, PAPER, SIDE, Painter, frame, text_color
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from datamover import Layout, MotionPlan
     from datamover.explanation import Explanation, Pairs
 
@@ -216,10 +214,13 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
     ------
     IoFailed
         The file cannot be written.
-    Unsupported
-        matplotlib is not installed.
+    InvalidArgument, Unsupported
+        As `check_drawable`.
     """
-    figure = _figure(figsize=(WIDTH, HEIGHT), dpi=150, facecolor=PAPER)
+    check_drawable(Path(path))
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=150, facecolor=PAPER)
     before, after, traffic = (
         figure.add_axes((x / WIDTH, BOTTOM / HEIGHT, SIDE / WIDTH, SIDE / HEIGHT)) for x in LEFTS
     )
@@ -253,21 +254,11 @@ def _permutation(plan: MotionPlan) -> str:
     return f"; dimension {', '.join(moved)}" if moved else ""
 
 
-def _figure(**options: Any) -> Figure:
-    """Return a figure that needs no screen."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as e:
-        raise Unsupported(NO_MATPLOTLIB) from e
-    figure = Figure(**options)
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def layout_png(layout: Layout) -> bytes:
     """Draw the owners in a layout, as the bytes of a small PNG picture."""
-    figure = _figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
     axes = figure.add_subplot()
     axes.set_anchor("N")
     Painter(layout.nprocs, None, (layout,)).draw(axes, layout)

@@ -4,6 +4,7 @@
 import io
 import itertools
 
+import matplotlib.figure
 import matplotlib.image
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_every_kind_of_plan_is_drawn(make_plan, rank, tmp_path):
 def drawn(monkeypatch, tmp_path):
     """Draw a plan, and give the figure."""
     figures = []
-    make_figure = picture._figure
+    make_figure = matplotlib.figure.Figure
 
     def figure_of(**options):
         figures.append(make_figure(**options))
@@ -112,7 +113,7 @@ def drawn(monkeypatch, tmp_path):
         draw(plan, dm.explain(plan, **options), tmp_path / "plan.png")
         return figures[-1]
 
-    monkeypatch.setattr(picture, "_figure", figure_of)
+    monkeypatch.setattr(matplotlib.figure, "Figure", figure_of)
     return drawn
 
 

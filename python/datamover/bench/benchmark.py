@@ -161,7 +161,7 @@ class Run:
     @cached_property
     def mpi(self) -> programs.Mpi:
         """The MPI of the programs, with the launcher that the user chose."""
-        return programs.own_mpi().started_by(self.options.get("launcher"))
+        return programs.own_mpi(self.options.get("launcher"))
 
     @cached_property
     def cases(self) -> list[Any]:

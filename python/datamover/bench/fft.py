@@ -46,11 +46,6 @@ def parse(name: str) -> Case:
     return Case(name, (found[1], found[2], shape))
 
 
-def _fftw_words(case: Case) -> tuple[Any, ...]:
-    kind, _, shape = case.words
-    return case.name, int(kind == "r2c"), *shape
-
-
 def players(run: Run) -> Iterator[Player]:
     """Give the program in which all contenders in Python take turns, and FFTW's."""
     for package in ("mpi4py-fft", "dtfft"):
@@ -62,7 +57,7 @@ def players(run: Run) -> Iterator[Player]:
         ("fftw_mpi.cpp",),
         "libfftw3-mpi-dev, libfftw3-dev and libopenmpi-dev",
         libraries=("fftw3_mpi", "fftw3"),
-        words=_fftw_words,
+        words=lambda case: (case.name, int(case.words[0] == "r2c"), *case.words[2]),
         plays=lambda case: case.words[1] == "slabs",
     )
 
@@ -120,17 +115,12 @@ def measure(comm: Any, seconds: float, case: str, kind: str, cut: str, shape: li
     _measure_exchange(Contest(comm, seconds / 2, phase="exchange", **facts), comm, modes)
 
 
-def _grid(processes: int) -> list[int]:
-    from mpi4py import MPI
-
-    return MPI.Compute_dims(processes, 2)
-
-
 def _add_mpi4py_fft(contest: Contest, comm: Any, kind: str, cut: str, shape: list[int]) -> None:
+    from mpi4py import MPI
     from mpi4py_fft import PFFT
     from mpi4py_fft.pencil import Subcomm
 
-    grid = [comm.size, 1] if cut == "slabs" else _grid(comm.size)
+    grid = [comm.size, 1] if cut == "slabs" else MPI.Compute_dims(comm.size, 2)
     fft = PFFT(Subcomm(comm, [*grid, 1]), shape, dtype="f8" if kind == "r2c" else "c16")
     # Its own arrays: with others, each call copies both.
     u, u_hat = fft.forward.input_array, fft.forward.output_array

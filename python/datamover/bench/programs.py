@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,6 @@ class Mpi:
     mpiexec: str
     options: tuple[str, ...] = ()
 
-    def started_by(self, launcher: str | None) -> Mpi:
-        """Return the same MPI with the user's launcher and its options; without one, this MPI."""
-        if launcher is None:
-            return self
-        mpiexec, *words = shlex.split(launcher)
-        return replace(self, mpiexec=mpiexec, options=tuple(words))
-
     def settings(self, processes: int) -> dict[str, str]:
         """Return the environment variables for a launcher of this number of processes."""
         settings = launch.open_mpi_environment()
@@ -51,8 +44,13 @@ class Mpi:
         return {k: v for k, v in settings.items() if not k.endswith(("binding_policy", *spared))}
 
 
-def own_mpi() -> Mpi:
+def own_mpi(launcher: str | None = None) -> Mpi:
     """Return the MPI that mpi4py loads here, which is the one that datamover is built against.
+
+    Parameters
+    ----------
+    launcher : str, optional
+        The user's command that starts processes, with its options, instead of that MPI's mpiexec.
 
     Raises
     ------
@@ -65,13 +63,13 @@ def own_mpi() -> Mpi:
         raise InvalidState(
             "datamover bench starts its processes itself: run it without mpiexec or srun"
         )
-    mpiexec = launch.find_mpiexec()
+    mpiexec, *words = shlex.split(launcher or "") or [launch.find_mpiexec()]
     if mpiexec is None:
         raise MpiFailed("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
     from mpi4py import MPI  # launch has configured it not to initialize MPI here
 
     vendor, version = MPI.get_vendor()
-    return Mpi(f"{vendor} {'.'.join(map(str, version))}", mpiexec)
+    return Mpi(f"{vendor} {'.'.join(map(str, version))}", mpiexec, tuple(words))
 
 
 def short_mpi_name(library_version: str) -> str:

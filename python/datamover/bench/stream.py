@@ -212,47 +212,33 @@ class Datamover:
 
 
 class Memcpy:
-    """A copy of a receiving process's data within its memory: the bound."""
+    """A copy of a receiving process's data within its memory: the bound.
 
-    def __init__(self, ends: Ends):
-        self._ends = ends
-        if not ends.sends:
-            self._values, self._step = ends.expected.copy(), 0
+    With a checksum at each end, `checked`, it is the bound for shared memory.
+    """
+
+    def __init__(self, ends: Ends, checked: bool = False):
+        self._ends, self._step = ends, 0
+        self._parts = list(ends.pieces.values()) if checked else []
+        self._values = np.ascontiguousarray(ends.array) if ends.sends else ends.expected.copy()
 
     def send(self, step: int) -> None:
-        """Do nothing."""
+        """Compute the checksums of a sending process's data, if any."""
+        for rows in self._parts:
+            crc32c(self._values[rows])
 
     def receive(self) -> np.ndarray:
-        """Copy."""
+        """Copy, and compute the checksums of the copy, if any."""
         for rows in self._ends.pieces.values():
             self._values[rows.start, 0, 0] = self._step
         np.copyto(self._ends.array, self._values)
         self._step += 1
+        for rows in self._parts:
+            crc32c(self._ends.array[rows])
         return self._ends.array
 
     def close(self) -> None:
         """Do nothing."""
-
-
-class CheckedMemcpy(Memcpy):
-    """A copy with a checksum at each end, the bound for shared memory."""
-
-    def __init__(self, ends: Ends):
-        super().__init__(ends)
-        if ends.sends:
-            self._messages = [np.ascontiguousarray(ends.array[r]) for r in ends.pieces.values()]
-
-    def send(self, step: int) -> None:
-        """Compute the checksums of a sending process's data."""
-        for message in self._messages:
-            crc32c(message)
-
-    def receive(self) -> np.ndarray:
-        """Copy, and compute the checksums of the copy."""
-        array = super().receive()
-        for rows in self._ends.pieces.values():
-            crc32c(array[rows])
-        return array
 
 
 def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
@@ -270,7 +256,7 @@ def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
     else:
         yield "shared:packed", "the processes are on different machines"
     yield "memcpy", lambda: Memcpy(ends)
-    yield "memcpy:checked", lambda: CheckedMemcpy(ends)
+    yield "memcpy:checked", lambda: Memcpy(ends, checked=True)
     if importlib.util.find_spec("adios2") is None:
         yield "sst", "adios2 is not installed (pip install adios2)"
     else:

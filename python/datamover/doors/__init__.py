@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover.arguments import integers
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import Error, InvalidArgument, Unsupported, WrongType
@@ -140,7 +141,9 @@ def layout_of(
     from .parts import settled
 
     def describe() -> Any:
-        return _asked(x, lambda: _described(x, _point(shape), ghosts))
+        return _asked(
+            x, lambda: _described(x, None if shape is None else integers(shape, "shape"), ghosts)
+        )
 
     if comm is None:
         comm = _communicator(x, ghosts)
@@ -252,9 +255,3 @@ def _asked(x: Any, read: Callable[[], Any]) -> Any:
 def _name(x: Any) -> str:
     kind = type(x)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-
-
-def _point(shape: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    from datamover.arguments import integers
-
-    return None if shape is None else integers(shape, "shape")

@@ -109,7 +109,8 @@ def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layo
         return mine
     shape = mine.shape
     if shape is None:
-        shape = (1 + max(int(top[0]) for top in gathered(address, [_top(mine.indices)])),)
+        tops = gathered(address, [int(np.max(mine.indices, initial=-1))])
+        shape = (1 + max(int(top[0]) for top in tops),)
     others = [settled(comm, lambda: p, ()) for p in mine.partners]  # noqa: B023 (called at once)
     if others or partners:
         return index_lists(shape, mine.indices, partners=[*others, *partners], comm=comm)[0]
@@ -161,19 +162,12 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> list[int]:
 def _require_same(headers: Sequence[np.ndarray]) -> None:
     for rank, header in enumerate(headers):
         if header.tolist() != headers[0].tolist():
+            shapes = [tuple(one[2:].tolist()) for one in (headers[0], header)]
             known = {header[0], headers[0][0]} == {0}
             raise Mismatch(
                 f"processes 0 and {rank} describe different arrays"
-                + (f": of shapes {_shape(headers[0])} and {_shape(header)}" if known else "")
+                + (f": of shapes {shapes[0]} and {shapes[1]}" if known else "")
             )
-
-
-def _shape(header: np.ndarray) -> Shape:
-    return tuple(header[2:].tolist())
-
-
-def _top(indices: Any) -> int:
-    return int(np.max(indices, initial=-1))
 
 
 def _numbers(mine: Any) -> list[int]:

@@ -163,8 +163,10 @@ class Consumer:
         """
         with self._group.refusing():
             limit = seconds(timeout)
-        known = [ArrayInfo.of_words(*words) for words in self._end.arrays(limit)]
-        return {info.name: info for info in known}
+        return {
+            name: ArrayInfo(name, wire.dtype_of_text(dtype), layout)
+            for name, dtype, layout in self._end.arrays(limit)
+        }
 
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def steps(

@@ -48,9 +48,8 @@ class View:
 
 def why_not_shown(info: ArrayInfo) -> str:
     """Return why an array cannot be shown; "" if it can."""
-    if info.dtype.kind not in "biufcV" or info.dtype.names or info.dtype.subdtype:
-        return f"elements of type {info.dtype} are not numbers"
-    if info.dtype.kind == "V" and not _is_number(info.dtype):
+    kind = info.dtype.kind
+    if kind not in "biufcV" or (kind == "V" and not _is_number(info.dtype)):
         return f"elements of type {info.dtype} are not numbers"
     return "" if all(info.shape) else "it has no elements"
 

@@ -109,8 +109,3 @@ class ArrayInfo:
     def shape(self) -> tuple[int, ...]:
         """Extents of the whole array."""
         return tuple(self.layout.domain.shape)
-
-    @classmethod
-    def of_words(cls, name: str, dtype: str, layout: Layout) -> ArrayInfo:
-        """Convert the engine's description. Raises IoFailed if NumPy has no such dtype."""
-        return cls(name, dtype_of_text(dtype), layout)
