@@ -380,29 +380,23 @@ class Mover(WithFree):
     ):
         no_arrays = source is NOT_GIVEN and destination is NOT_GIVEN
         self._is_several = no_arrays and not isinstance(plan, MotionPlan)
-        listed: list[tuple] = [(plan, source, destination)]
-        wrong: BaseException | None = None
-        try:
-            listed = _triples(plan) if self._is_several else listed
-        except BaseException as error:
-            if comm is None:
-                raise  # without a communicator the others cannot be notified
-            wrong = error
-        self._comm = communicator(comm, listed)
+        moves: Any = plan if self._is_several else [(plan, source, destination)]
+        if comm is None:  # then the others cannot be notified of an error
+            moves = _triples(moves)
+        self._comm = communicator(comm, moves)
         self._address = address_of(self._comm, binding, (plan, source, destination))
         # The communicator may be freed before the mover is printed or bound again.
         self._place = (self._comm.rank, self._comm.size)
         try:
-            if wrong is not None:
-                raise wrong
+            moves = _triples(moves)
             factors = [number(a, "alpha") for a in alpha] if is_several(alpha) else None
-            if factors is not None and len(factors) != len(listed):
-                raise Mismatch(f"alpha has {len(factors)} factors; there are {len(listed)} plans")
+            if factors is not None and len(factors) != len(moves):
+                raise Mismatch(f"alpha has {len(factors)} factors; there are {len(moves)} plans")
             factor: Any = 1 if factors else alpha
             options = MoverOptions(op, transport, factor, beta, conjugate, check, max_bytes)
             in_phases = not flag(together, "together")
             self._replaces = options.op == "replace"
-            parts = [_Parts(self._place, self._replaces, *move) for move in listed]
+            parts = [_Parts(self._place, self._replaces, *move) for move in moves]
         except BaseException as error:
             take_part_with(core().refuse_binding, self._address, error)
         self._plans = [p.plan for p in parts]

@@ -103,17 +103,17 @@ def test_every_kind_of_plan_is_drawn(make_plan, rank, tmp_path):
 def drawn(monkeypatch, tmp_path):
     """Draw a plan, and give the figure."""
     figures = []
-    make_figure = matplotlib.figure.Figure
+    save = matplotlib.figure.Figure.savefig
 
-    def figure_of(**options):
-        figures.append(make_figure(**options))
-        return figures[-1]
+    def kept(figure, path):
+        figures.append(figure)
+        save(figure, path)
 
     def drawn(plan, **options):
         draw(plan, dm.explain(plan, **options), tmp_path / "plan.png")
         return figures[-1]
 
-    monkeypatch.setattr(matplotlib.figure, "Figure", figure_of)
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", kept)
     return drawn
 
 
