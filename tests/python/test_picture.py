@@ -8,6 +8,7 @@ import matplotlib.figure
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import datamover as dm
 from datamover import layout_picture, picture
@@ -117,9 +118,15 @@ def drawn(monkeypatch, tmp_path):
     return drawn
 
 
+def drawn_pixels(figure):
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
+
+
 def pixels_of(figure, axes):
     """Return the pixels within the frame of axes: an array of rows, columns and colors."""
-    pixels = np.asarray(figure.canvas.buffer_rgba())[::-1, :, :3] / 255
+    pixels = drawn_pixels(figure)[::-1, :, :3] / 255
     left, bottom, right, top = np.array(axes.get_window_extent().extents).round().astype(int)
     return pixels[bottom + 3 : top - 3, left + 3 : right - 3]
 
@@ -127,7 +134,7 @@ def pixels_of(figure, axes):
 def ranks_seen(figure, axes, nprocs):
     """The rank of each element of the front, the top and the right-hand face, as it is painted."""
     figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())[::-1, :, :3] / 255
+    pixels = drawn_pixels(figure)[::-1, :, :3] / 255
     for image, shade in zip(axes.images, (1.0, 0.93, 0.84), strict=True):
         shape = image.get_array().shape[:2]
         rows, columns = np.indices(shape)

@@ -63,8 +63,8 @@ def own_mpi(launcher: str | None = None) -> Mpi:
         raise InvalidState(
             "datamover bench starts its processes itself: run it without mpiexec or srun"
         )
-    mpiexec, *words = shlex.split(launcher or "") or [launch.find_mpiexec()]
-    if mpiexec is None:
+    mpiexec, *words = shlex.split(launcher or "") or [launch.find_mpiexec() or ""]
+    if not mpiexec:
         raise MpiFailed("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
     from mpi4py import MPI  # launch has configured it not to initialize MPI here
 
