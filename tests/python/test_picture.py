@@ -133,7 +133,6 @@ def pixels_of(figure, axes):
 
 def ranks_seen(figure, axes, nprocs):
     """The rank of each element of the front, the top and the right-hand face, as it is painted."""
-    figure.canvas.draw()
     pixels = drawn_pixels(figure)[::-1, :, :3] / 255
     for image, shade in zip(axes.images, (1.0, 0.93, 0.84), strict=True):
         shape = image.get_array().shape[:2]
