@@ -243,6 +243,7 @@ class Consumer:
             raise InvalidState("steps() was already called; connect again to request other arrays")
         if not isinstance(targets, Mapping) or not targets:
             raise WrongType("targets must map at least one array's name to its layout or Array")
+        names: dict[int, str] = {}  # of the arrays that are written
         for name, target in targets.items():
             if not text(name, "name of an array").isprintable():
                 raise InvalidArgument(f"the array name {name!r} is not printable text")
@@ -251,7 +252,11 @@ class Consumer:
                     f"the target of {name!r} is a {type(target).__name__}; it must be a layout or"
                     " an Array"
                 )
-        _check_x_arrays(targets, self._group.rank)
+            if isinstance(target, Array):
+                target._require_rank(self._group.rank)
+                target._memory()  # raises if it has been freed
+                if (first := names.setdefault(id(target), name)) != name:
+                    raise InvalidArgument(f"{first!r} and {name!r} have the same Array as target")
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
     def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:
@@ -321,19 +326,6 @@ class Consumer:
 
     def __repr__(self) -> str:
         return f"Consumer({self._address}, process {self._group.rank} of {self._group.size})"
-
-
-def _check_x_arrays(targets: Mapping[str, Layout | Array], rank: int) -> None:
-    """Check that each `Array` still has memory, and is the target of one array only."""
-    names: dict[int, str] = {}
-    for name, target in targets.items():
-        if not isinstance(target, Array):
-            continue
-        target._require_rank(rank)
-        target._memory()  # raises if it has been freed
-        first = names.setdefault(id(target), name)
-        if first != name:
-            raise InvalidArgument(f"{first!r} and {name!r} have the same Array as target")
 
 
 class _Steps(Iterator[tuple[int, dict[str, Any]]]):

@@ -250,13 +250,12 @@ class Stream:
         return said, local, words
 
     def _layout_of(self, array: Any, layout: Any, known: SentArray | None) -> Layout:
+        if layout is None and isinstance(array, Array):
+            return array.layout
+        if layout is None and known is not None:
+            return known.layout
         if layout is None:
-            if isinstance(array, Array):
-                layout = array.layout
-            elif known is not None:
-                return known.layout
-            else:
-                raise InvalidArgument("pass layout= for an array that is not an Array")
+            raise InvalidArgument("pass layout= for an array that is not an Array")
         checked(layout)
         if isinstance(array, Array) and layout != array.layout:
             raise Mismatch("layout= differs from the layout of the Array")
