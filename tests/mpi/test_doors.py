@@ -465,7 +465,7 @@ def test_processes_that_differ_are_named(comm):
     assert error is dm.Mismatch and f"processes 0 and {p - 1} both hold" in words
     shapes = foreign.Pencil((p, 4 if last else 3), (r, 0), (1, 3))
     error, words = raised(comm, lambda: dm.layout_of(shapes, comm=comm))
-    assert f"of shapes ({p}, 3) and ({p}, 4)" in words
+    assert f": ({p}, 3) in boxes" in words and f"process 0, ({p}, 4) in boxes" in words
     kinds = foreign.IS(comm, [r]) if last else foreign.Pencil((p, 3), (r, 0), (1, 3))
     error, words = raised(comm, lambda: dm.layout_of(kinds, comm=comm))
     assert f"processes 0 and {p - 1} describe different arrays" in words

@@ -15,7 +15,7 @@ import numpy as np
 from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch, OutOfRange, Unsupported, WrongType
 from datamover.layouts import FloorPlan, IndexList, Layout, Region
-from datamover.mpi import collectively, comm_address, gathered
+from datamover.mpi import collectively, comm_address, core, gathered
 from datamover.own_lists import index_lists
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layo
     mine = collectively(address, describe)
     # First what must be the same everywhere, then the parts.
     header, numbers = collectively(
-        address, lambda: (_int64(_header(mine, comm, partners)), _int64(_numbers(mine)))
+        address, lambda: (_header(mine, comm, partners), _int64(_numbers(mine)))
     )
-    _require_same(gathered(address, header))
+    core().require_same(address, [("arrays", header)], "describe")
     if isinstance(mine, Boxes):
         return _floor_plan(mine, gathered(address, numbers))
     if isinstance(mine, Placed):
@@ -125,8 +125,8 @@ def _int64(numbers: Sequence[int]) -> np.ndarray:
     return np.array(numbers, np.int64)
 
 
-def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> list[int]:
-    """Give what all processes must agree on before they wait for parts of each other."""
+def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> str:
+    """Describe what all processes must agree on before they wait for parts of each other."""
     if isinstance(mine, Boxes):
         if not mine.shape:
             raise InvalidArgument("an array without dimensions does not have a layout")
@@ -137,13 +137,12 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> list[int]:
             raise Mismatch(f"parts of an array of shape {mine.shape} must have {dims} dimensions")
         if mine.stacked is not None and not -dims <= mine.stacked < dims:
             raise OutOfRange(f"an array of shape {mine.shape} is split along axis {mine.stacked}")
-        stacked = -1 if mine.stacked is None else mine.stacked
-        return [0, 2 * stacked + mine.replicated, *mine.shape]
+        return f"{mine.shape} in boxes, replicated={mine.replicated}, stacked={mine.stacked}"
     if isinstance(mine, Indices):
         if not isinstance(partners, (list, tuple)):
             raise WrongType(f"partners is {partners!r}; it must be a list of layouts")
-        dims = -1 if mine.shape is None else len(mine.shape)
-        return [1, len(mine.partners), len(partners), dims, *(mine.shape or ())]
+        own, given = len(mine.partners), len(partners)
+        return f"{mine.shape} in indices, with {own} layouts of its own and {given} partners"
     layout = mine.layout if isinstance(mine, Placed) else mine
     if layout.nprocs != comm.size:
         raise Mismatch(
@@ -153,21 +152,9 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> list[int]:
     if isinstance(mine, Placed) and mine.rank != comm.rank:
         raise Mismatch(f"process {comm.rank} holds the part of process {mine.rank} of the array")
     try:
-        digest = hashlib.sha256(pickle.dumps(layout)).digest()
+        return f"{layout!r} {hashlib.sha256(pickle.dumps(layout)).hexdigest()[:14]}"
     except Unsupported:  # each process has its own list, which was agreed on when it was made
-        return [3, *layout.domain.shape]
-    return [2, int.from_bytes(digest[:7], "little")]
-
-
-def _require_same(headers: Sequence[np.ndarray]) -> None:
-    for rank, header in enumerate(headers):
-        if header.tolist() != headers[0].tolist():
-            shapes = [tuple(one[2:].tolist()) for one in (headers[0], header)]
-            known = {header[0], headers[0][0]} == {0}
-            raise Mismatch(
-                f"processes 0 and {rank} describe different arrays"
-                + (f": of shapes {shapes[0]} and {shapes[1]}" if known else "")
-            )
+        return f"{tuple(layout.domain.shape)} in index lists"
 
 
 def _numbers(mine: Any) -> list[int]:
