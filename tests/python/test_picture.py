@@ -106,9 +106,9 @@ def drawn(monkeypatch, tmp_path):
     figures = []
     save = matplotlib.figure.Figure.savefig
 
-    def kept(figure, path):
+    def kept(figure, *given, **options):
         figures.append(figure)
-        save(figure, path)
+        save(figure, *given, **options)
 
     def drawn(plan, **options):
         draw(plan, dm.explain(plan, **options), tmp_path / "plan.png")

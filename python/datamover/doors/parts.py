@@ -118,7 +118,7 @@ def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layo
 
 
 def _int64(numbers: Sequence[int]) -> np.ndarray:
-    """Convert what is gathered, which cannot fail on one process only."""
+    """Convert numbers, of which those of a layout have 64 bits, before others wait for them."""
     for n in numbers:
         if not -(2**63) <= n < 2**63:
             raise OutOfRange(f"{n} in the description of an array does not fit 64 bits")
@@ -137,12 +137,14 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> str:
             raise Mismatch(f"parts of an array of shape {mine.shape} must have {dims} dimensions")
         if mine.stacked is not None and not -dims <= mine.stacked < dims:
             raise OutOfRange(f"an array of shape {mine.shape} is split along axis {mine.stacked}")
-        return f"{mine.shape} in boxes, replicated={mine.replicated}, stacked={mine.stacked}"
+        shape = _int64(mine.shape).tolist()
+        return f"{shape} in boxes, replicated={mine.replicated}, stacked={mine.stacked}"
     if isinstance(mine, Indices):
         if not isinstance(partners, (list, tuple)):
             raise WrongType(f"partners is {partners!r}; it must be a list of layouts")
         own, given = len(mine.partners), len(partners)
-        return f"{mine.shape} in indices, with {own} layouts of its own and {given} partners"
+        shape = None if mine.shape is None else _int64(mine.shape).tolist()
+        return f"{shape} in indices, with {own} layouts of its own and {given} partners"
     layout = mine.layout if isinstance(mine, Placed) else mine
     if layout.nprocs != comm.size:
         raise Mismatch(
