@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from datamover import lifeline, tied
-from datamover.errors import MpiFailed
+from datamover.errors import InvalidState, MpiFailed
 from datamover.mpi_modules import no_mpi
 
 if TYPE_CHECKING:
@@ -94,6 +94,12 @@ def inside_launcher() -> bool:
     if os.environ.get(name) == value:
         return False
     return launched_size() is not None or any(name in os.environ for name in RANK_VARIABLES)
+
+
+def refuse_launcher(command: str) -> None:
+    """Raise InvalidState if this process, of a command that starts others, was itself launched."""
+    if inside_launcher():
+        raise InvalidState(f"{command} starts its processes itself: run it without mpiexec or srun")
 
 
 def outer_environment() -> dict[str, str]:
@@ -286,7 +292,7 @@ def _launch(nprocs: int, command: list[str]) -> Iterator[tuple[list[str], dict[s
 
     Launchers print a message for any code but 0.
     """
-    full = [_fitting_mpiexec(), "-n", str(nprocs), *command]
+    full = [fitting_mpiexec(), "-n", str(nprocs), *command]
     with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
         status = Path(directory, "status")
         yield full, {**_environment(), STATUS_FILE: str(status)}, status
@@ -349,7 +355,8 @@ def _run_launcher(
     return process.wait(), caught[0]
 
 
-def _fitting_mpiexec() -> str:
+def fitting_mpiexec() -> str:
+    """Return the result of `find_mpiexec`. Raises MpiFailed if it finds none."""
     mpiexec = find_mpiexec()
     if mpiexec is None:
         raise MpiFailed(

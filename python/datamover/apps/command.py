@@ -17,7 +17,7 @@ import typer
 from datamover import launch
 from datamover.bench import options, programs
 from datamover.command_options import App, give, option
-from datamover.errors import InvalidArgument, InvalidState
+from datamover.errors import InvalidArgument
 from datamover.files import placing
 from datamover.move_command import errors_to_exit
 
@@ -228,10 +228,7 @@ def _write(text: str, file: Path) -> None:
 def _run(name: str, problem: list[str], said: SimpleNamespace) -> None:
     version, frames = said.version.value, getattr(said, "frames", None)
     with errors_to_exit():
-        if launch.inside_launcher():
-            raise InvalidState(
-                "datamover app starts its processes itself: run it without mpiexec or srun"
-            )
+        launch.refuse_launcher("datamover app")
         in_python = version == "python"
         if in_python:
             if said.twin or said.rounds > 1:

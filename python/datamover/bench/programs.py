@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from datamover import launch
-from datamover.errors import InvalidState, IoFailed, MpiFailed, Timeout
+from datamover.errors import IoFailed, MpiFailed, Timeout
 
 #: Time that a program may take in addition to what it measures.
 PATIENCE_SECONDS = 600.0
@@ -59,13 +59,8 @@ def own_mpi(launcher: str | None = None) -> Mpi:
     InvalidState
         This process was itself started by a launcher.
     """
-    if launch.inside_launcher():
-        raise InvalidState(
-            "datamover bench starts its processes itself: run it without mpiexec or srun"
-        )
-    mpiexec, *words = shlex.split(launcher or "") or [launch.find_mpiexec() or ""]
-    if not mpiexec:
-        raise MpiFailed("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
+    launch.refuse_launcher("datamover bench")
+    mpiexec, *words = shlex.split(launcher or "") or [launch.fitting_mpiexec()]
     from mpi4py import MPI  # launch has configured it not to initialize MPI here
 
     vendor, version = MPI.get_vendor()
