@@ -61,7 +61,7 @@ def own_mpi(launcher: str | None = None) -> Mpi:
     """
     launch.refuse_launcher("datamover bench")
     mpiexec, *words = shlex.split(launcher or "") or [launch.fitting_mpiexec()]
-    from mpi4py import MPI  # launch has configured it not to initialize MPI here
+    from mpi4py import MPI
 
     vendor, version = MPI.get_vendor()
     return Mpi(f"{vendor} {'.'.join(map(str, version))}", mpiexec, tuple(words))
