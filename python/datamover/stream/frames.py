@@ -12,10 +12,10 @@ import contextlib
 import hmac
 import json
 import logging
+import re
 import secrets
 import threading
 import time
-import urllib.parse
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ PAGE = Path(__file__).parent / "page"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 #: The files by the paths of requests.
 FILES = {f"/{file.name}".replace("/index.html", "/"): file for file in PAGE.iterdir()}
+MAX_PORT = 65535
 MAX_PAGES = 16
 #: Connections that have not sent the first message of a page.
 MAX_GUESTS = 16
@@ -113,21 +114,17 @@ def served(frames: Frames) -> Iterator[str]:
 
 def parse_page_address(at: str) -> tuple[str, int]:
     """Return host and port of "http://host:port". Raises InvalidArgument."""
-    try:
-        parts = urllib.parse.urlsplit(at)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port, parts = None, None, urllib.parse.urlsplit("")
-    rest = parts.path.strip("/") + parts.query + parts.fragment + (parts.username or "")
-    if parts.scheme != "http" or not host or port is None or rest:
+    found = re.fullmatch(r"(?i:http)://(?:\[([^][/]+)\]|([^][@:/?#\s]+)):([0-9]{1,5})/?", at)
+    if found is None or int(found[3]) > MAX_PORT:
         raise InvalidArgument(
             f'{at!r} is not a valid page address; pass one like "http://127.0.0.1:8000"'
         )
+    host = (found[1] or found[2]).lower()
     if is_any(host):
         raise InvalidArgument(
             f"{host} means all interfaces; pass the name or address that browsers use"
         )
-    return host, port
+    return host, int(found[3])
 
 
 class _Page:
