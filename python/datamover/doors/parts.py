@@ -95,11 +95,15 @@ class Placed:
 def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layout]) -> Layout:
     """Put the descriptions of all processes together, or raise the same on all. Collective."""
     address = comm_address(comm)
-    mine = collectively(address, describe)
+
+    def read() -> tuple[Any, str, np.ndarray]:
+        mine = describe()
+        header = _header(mine, comm, partners)
+        corners = [corner for box in getattr(mine, "boxes", ()) for corner in box]
+        return mine, header, _int64([n for corner in corners for n in corner])
+
     # First what must be the same everywhere, then the parts.
-    header, numbers = collectively(
-        address, lambda: (_header(mine, comm, partners), _int64(_numbers(mine)))
-    )
+    mine, header, numbers = collectively(address, read)
     core().require_same(address, [("arrays", header)], "describe")
     if isinstance(mine, Boxes):
         return _floor_plan(mine, gathered(address, numbers))
@@ -159,12 +163,6 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> str:
         return f"{tuple(layout.domain.shape)} in index lists"
 
 
-def _numbers(mine: Any) -> list[int]:
-    if not isinstance(mine, Boxes):
-        return []
-    return [n for start, stop in mine.boxes for corner in (start, stop) for n in corner]
-
-
 def _floor_plan(mine: Boxes, numbers: Sequence[np.ndarray]) -> FloorPlan:
     """Make the layout of all boxes, which must hold each element, once if not replicated."""
     dims, shape = len(mine.shape), mine.shape
@@ -181,8 +179,6 @@ def _floor_plan(mine: Boxes, numbers: Sequence[np.ndarray]) -> FloorPlan:
             raise OutOfRange(
                 f"process {owner} holds {start} to {stop} of an array of shape {shape}"
             )
-    if len(boxes) == 0:
-        raise Mismatch(f"no process holds a part of the array of shape {shape}")
     plan = FloorPlan(corners, owners, nprocs=len(numbers))
     _require_partition(plan, corners, mine.replicated, shape)
     return plan
