@@ -399,7 +399,8 @@ class UserArrays:
         self.dtype = element_dtype(dtypes.pop()) if dtypes else None
 
     def _refuse_overlaps(self) -> None:
-        """Reject a destination block in which two elements share memory."""
+        """Reject a destination in which a block lies on itself, or begins where another does."""
+        begins: set[int] = set()
         for array in self._arrays:
             if lies_on_itself(array):
                 raise InvalidArgument(
@@ -407,6 +408,13 @@ class UserArrays:
                     f"{array.shape} with strides of {array.strides} bytes, and elements of "
                     f"{array.itemsize}"
                 )
+            begin = array.__array_interface__["data"][0]
+            if array.size and begin in begins:
+                raise InvalidArgument(
+                    "two blocks of the destination begin at the same element of memory: each needs "
+                    f"memory of its own; the second has shape {array.shape}"
+                )
+            begins.add(begin if array.size else -1)
 
     def _columns(self, layout: Layout, rank: int) -> list[UserArrays]:
         """Split (n, k) rows into columns if a process has n single elements."""

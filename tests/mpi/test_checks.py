@@ -167,6 +167,23 @@ def test_a_destination_whose_elements_lie_on_each_other(comm, check):
     assert (memory == 0).all()
 
 
+def test_blocks_of_a_destination_on_the_same_memory_on_one_process(comm):
+    """Without a check, on all processes; sums may be meant."""
+    regions = [dm.Region(k, k + 1) for k in range(2 * comm.size)]
+    layout = dm.FloorPlan(regions, [k // 2 for k in range(2 * comm.size)], comm.size)
+    plan = dm.redistribute(layout, layout)
+    blocks = [2 * comm.rank, 2 * comm.rank + 1]
+    last = comm.rank == comm.size - 1
+    one, two = np.zeros(1), np.zeros(1)
+    source = {b: np.ones(1) for b in blocks}
+    mine = dict(zip(blocks, (one, one if last else two), strict=True))
+    with pytest.raises(dm.errors.InvalidArgument, match="begin at the same element"):
+        dm.Mover(plan, source, mine, comm=comm)
+    assert one[0] == two[0] == 0
+    dm.Mover(plan, source, mine, comm=comm, op="add")()
+    assert one[0] == (2 if last else 1)
+
+
 @pytest.mark.parametrize("strides", [(8, 8), (24, 8), (-8, 24), (32, 12)], ids=str)
 def test_a_destination_that_overlaps_itself_on_one_process(comm, strides):
     """All hear it without a check, at once and when other arrays are bound; sums may be meant."""

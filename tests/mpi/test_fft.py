@@ -320,6 +320,23 @@ def test_a_wrong_timeout_is_an_error_of_all_and_changes_nothing(comm, error, tim
         assert fft.forward.wait(60) is fft.output
 
 
+def test_different_transforms_are_an_error_of_all(comm, rng):
+    if comm.size == 1:
+        return
+    plans = [dm.fft.Plan((4, 6), "c16", comm=comm) for _ in range(2)]
+    odd = comm.rank == comm.size - 1
+    before = plans[0].input.interior().copy()
+    with pytest.raises(dm.Mismatch, match="forward of plan.*backward of plan"):
+        (plans[0].backward if odd else plans[0].forward)()
+    with pytest.raises(dm.Mismatch, match=r"forward of plan \d+.*forward of plan \d+"):
+        plans[odd].forward.start()
+    np.testing.assert_array_equal(plans[0].input.interior(), before)
+    whole = rng.random((4, 6)) + 0j
+    result = plans[0].forward(whole[np.ix_(*plans[0].input.layout.global_indices(comm.rank))])
+    mine = np.ix_(*result.layout.global_indices(comm.rank))
+    np.testing.assert_allclose(result.interior(), np.fft.fftn(whole)[mine], atol=1e-12)
+
+
 def test_memory_is_released_with_the_plan(comm):
     gc.collect()
     gc.disable()

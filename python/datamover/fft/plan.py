@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
@@ -19,7 +20,7 @@ from ..deprecated import comm_by_place
 from ..errors import InvalidArgument, InvalidState, Mismatch, Unsupported, WrongType
 from ..layouts import Layout, Region, checked
 from ..movers import Mover
-from ..mpi import collectively, comm_address, core
+from ..mpi import collectively, comm_address, core, gathered
 from ..plans import MotionPlan, redistribute
 from .local import check_engine, steps
 from .stages import Extents, Stage, dimension, stages
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Arrays = Array | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
 
 NORMS = ("backward", "ortho", "forward")
+_numbers = itertools.count(1)  # of the plans that this process has made
 
 
 class Plan:
@@ -155,8 +157,12 @@ class Plan:
                 back[:0] = backward
         self.output = array if output_layout is None else move(array, output_layout)
         running: list[int | None] = [None]
-        self.forward = Transform(comm, (self.input, self.output), there, running)
-        self.backward = Transform(comm, (self.output, self.input), back, running)
+        # The same on all processes, and of no other plan on the communicator.
+        number = gathered(address, [next(_numbers)])[0][0]
+        ends = (self.input, self.output)
+        names = [f"{direction} of plan {number}" for direction in ("forward", "backward")]
+        self.forward = Transform(comm, names[0], ends, there, running)
+        self.backward = Transform(comm, names[1], ends[::-1], back, running)
 
     def __repr__(self) -> str:
         parts = [f"{array.dtype} in {array.layout!r}" for array in (self.input, self.output)]
@@ -179,8 +185,16 @@ class Transform:
     array([0., 1., 2., 3.])
     """
 
-    def __init__(self, comm: Any, ends: tuple[Array, Array], steps: list[Any], running: list[Any]):
+    def __init__(
+        self,
+        comm: Any,
+        name: str,
+        ends: tuple[Array, Array],
+        steps: list[Any],
+        running: list[Any],
+    ):
         self.comm = comm
+        self._name = name
         # The id of the one that is in flight. Both directions share the list instead of the plan,
         # which holds them: a cycle would keep its shared memory, and a mover in flight that was
         # dropped, until Python collects garbage.
@@ -219,7 +233,8 @@ class Transform:
         Error
             On all processes, before anything is written: `Mismatch` for another layout or shape,
             `WrongType` if the dtype cannot be converted under "same_kind", `InvalidArgument` if
-            `out` is read-only, `InvalidState` if a transform of the plan is in flight.
+            `out` is read-only, `InvalidState` if a transform of the plan is in flight. `Mismatch`
+            if processes start different transforms.
         """
         self._begin(u, out)
 
@@ -230,7 +245,9 @@ class Transform:
                 raise InvalidState("a transform of this plan is in flight: call its wait() first")
             return [self._pairs(u, "u", 0), self._pairs(out, "out", 1)]
 
-        read, write = collectively(comm_address(self.comm), prepare)
+        address = comm_address(self.comm)
+        read, write = collectively(address, prepare)
+        core().require_same(address, [("transforms", self._name)], "begin")
         for theirs, mine in read:
             np.copyto(mine, theirs, casting="same_kind")
         self._out, self._left = out, _run(self._steps, write)
