@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "binding.hpp"
 #include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
 #include "geometry/make_error.hpp"
@@ -187,20 +188,6 @@ Region valid_region(const UserBlock& user, const Layout& layout) {
     return interior.grown(lower, checked_ghosts(user, user.ghost_upper, dims));
 }
 
-/// Widens the bytes spanned so that they hold the block.
-void widen(MemoryLayout& memory, const BlockMemory& block, std::int64_t elem_bytes) {
-    if (block.valid.empty()) return;
-    std::int64_t lo = block.offset_bytes, hi = block.offset_bytes;
-    for (int d = 0; d < block.valid.dims(); ++d) {
-        const std::int64_t first = block.valid.lo()[d] * block.strides_bytes[d];
-        const std::int64_t last = (block.valid.hi()[d] - 1) * block.strides_bytes[d];
-        lo += std::min(first, last);
-        hi += std::max(first, last);
-    }
-    memory.begin_bytes = std::min(memory.begin_bytes, lo);
-    memory.end_bytes = std::max(memory.end_bytes, hi + elem_bytes);
-}
-
 void check_no_block_twice(const MemoryLayout& memory) {
     for (std::size_t i = 1; i < memory.blocks.size(); ++i)
         if (memory.blocks[i - 1].block == memory.blocks[i].block)
@@ -228,7 +215,10 @@ ArrayPart user_part(const Layout& layout, std::span<const UserBlock> blocks,
                                               reinterpret_cast<std::intptr_t>(part.base)
                                         : 0;
         part.memory.blocks.push_back({user.block, offset, user.strides_bytes, valid});
-        widen(part.memory, part.memory.blocks.back(), elem_bytes);
+        if (valid.empty()) continue;
+        const auto [begin, end] = ends_of(part.memory.blocks.back(), elem_bytes);
+        part.memory.begin_bytes = std::min(part.memory.begin_bytes, begin);
+        part.memory.end_bytes = std::max(part.memory.end_bytes, end);
     }
     std::ranges::sort(part.memory.blocks,
                       [](const BlockMemory& a, const BlockMemory& b) { return a.block < b.block; });
@@ -238,6 +228,22 @@ ArrayPart user_part(const Layout& layout, std::span<const UserBlock> blocks,
         part.allocation = memory::SegmentPool::of_process().find(
             part.base + part.memory.begin_bytes, part.base + part.memory.end_bytes);
     return part;
+}
+
+bool is_same(const ArrayPart& a, const ArrayPart& b) {
+    return a.base == b.base && a.memory == b.memory && a.elem_bytes == b.elem_bytes;
+}
+
+std::pair<std::int64_t, std::int64_t> ends_of(const BlockMemory& block, std::int64_t elem_bytes) {
+    if (block.valid.empty()) return {0, 0};
+    std::int64_t begin = block.offset_bytes, end = block.offset_bytes + elem_bytes;
+    for (int d = 0; d < block.valid.dims(); ++d) {
+        const std::int64_t first = block.valid.lo()[d] * block.strides_bytes[d];
+        const std::int64_t last = (block.valid.hi()[d] - 1) * block.strides_bytes[d];
+        begin += std::min(first, last);
+        end += std::max(first, last);
+    }
+    return {begin, end};
 }
 
 }  // namespace datamover

@@ -78,8 +78,7 @@ std::uint64_t next_number() {
 
 /// Whether one array is source and destination at once: what would go to itself stays where it is.
 bool in_place(const Motion& motion) {
-    const ArrayPart &from = motion.array.source, &to = motion.array.destination;
-    return from.base == to.base && from.memory == to.memory && from.elem_bytes == to.elem_bytes;
+    return is_same(motion.array.source, motion.array.destination);
 }
 
 /// One binding on its way.
@@ -182,7 +181,7 @@ private:
     void take_own() {
         survey_.passed.take(digest_of(moves_, options_));
         survey_.checks.take(options_.check);
-        if (uses_memory_) remembered_ = TuningMemory::of_process().find(*group_, moves_, options_);
+        if (uses_memory_) remembered_ = remembered_transports(*group_, moves_, options_);
         survey_.remembered.take(remembered_.empty() ? 0 : geometry::text_digest(remembered_) | 1);
         survey_.has_limit.take(options_.max_bytes > 0);
         survey_.lacks_signals.take(group_->node_ranks().size() > 1 && !signals_);
@@ -316,19 +315,16 @@ private:
         shares = shares && !survey_.lacks_signals.holds();
         auto node = exchange_offers(context);
         context.node = &node;
-        const FactFinder facts(context, {shares, !survey_.has_limit.holds(),
-                                         survey_.sent_bytes.value, survey_.received_bytes.value,
-                                         survey_.exchanged_bytes.value, survey_.rates.agreed()});
-        const MessageSizes sizes = message_sizes(
-            context, moves_, facts, {options_.max_bytes, transports_}, survey_.has_limit.holds());
+        const FactFinder facts(context, survey_, shares);
+        const MessageSizes sizes =
+            message_sizes(context, moves_, facts, options_.max_bytes, transports_,
+                          survey_.has_limit.holds());
         context.buffers = sizes.buffers;
         context.packs = survey_.packs.holds();
         context.one_way = facts.one_way();
-        const SlotOffers slots = exchange_slots(context, facts, sizes);
-        context.rings_in = slots.in;
-        context.rings_out = slots.out;
+        exchange_slots(context, facts, sizes);
         Binding bound;
-        alone([&] { bound = bind_transports(context, facts, slots, sizes); });
+        alone([&] { bound = bind_transports(context, facts, sizes); });
         const bool cannot_map = shares && error_ && error_->code() == ErrorCode::no_memory;
         std::int64_t operations = 0;
         for (const auto& t : bound.transports) operations = std::max(operations, t->operations());
@@ -370,28 +366,27 @@ private:
         return survey_.lacks_signals.holds();
     }
 
-    SlotOffers exchange_slots(const BindContext& context, const FactFinder& facts,
-                              const MessageSizes& sizes) {
-        if (!may_need_slots(context, facts)) return SlotOffers::none(group_->node_ranks().size());
-        std::vector<std::int64_t> bytes(group_->node_ranks().size(), 0);
+    void exchange_slots(BindContext& context, const FactFinder& facts, const MessageSizes& sizes) {
+        const std::size_t node_size = group_->node_ranks().size();
+        const auto without_rings = [&] {
+            context.rings_in.assign(node_size, {});
+            context.rings_out.assign(node_size, {});
+        };
+        without_rings();
+        if (!may_need_slots(context, facts)) return;
+        std::vector<std::int64_t> bytes(node_size, 0);
         alone([&] { bytes = bytes_through_slots(context, moves_, facts, transports_); });
         if (error_) std::ranges::fill(bytes, 0);
-        SlotSizes slot_sizes;
         const auto manner = transport::options_of_transport(transports_, "staged");
-        if (manner.chunk_bytes > 0) slot_sizes.chunk_bytes = manner.chunk_bytes;
-        if (sizes.share_bytes > 0) slot_sizes.ring_bytes = sizes.share_bytes;
-        std::int64_t elem_bytes = 1;
-        for (const BoundMotion& m : context.motions)
-            elem_bytes = std::max(elem_bytes, m.wire().bytes);
         try {
-            return offer_slots(*group_, bytes, elem_bytes, slot_sizes, number_);
+            offer_slots(context, bytes, manner.chunk_bytes, sizes.share_bytes, number_);
         } catch (...) {
             if (!error_) error_ = mpi::current_error(*group_);
-            return SlotOffers::none(group_->node_ranks().size());
+            without_rings();
         }
     }
 
-    Binding bind_transports(BindContext& context, const FactFinder& facts, const SlotOffers& slots,
+    Binding bind_transports(BindContext& context, const FactFinder& facts,
                             const MessageSizes& sizes) const {
         Binding bound;
         bound.tags = tags_;
@@ -400,19 +395,19 @@ private:
             count_moves(bound.per_round, moves_.parts_of(m), group_->rank(),
                         wire_bytes(moves_.motions[m]));
         count_messages(bound.per_round, moves_, group_->rank());
-        ChosenPairs chosen = choose_pairs(context, moves_, facts, slots, transports_, why_);
-        bound.reasons = std::move(chosen.reasons);
+        const auto chosen =
+            choose_pairs(context, moves_, facts, transports_, why_, bound.reasons);
         if (bound.remembered)  // also where "auto" was the fastest, which has reasons of its own
             for (PairReason& reason : bound.reasons)
                 if (reason.peer != group_->rank() && reason.why != why_) reason.why += ", " + why_;
         // Far peers are served first, the own copy last: it needs nobody.
         const auto& kinds = transport::transport_kinds();
         for (std::size_t i = kinds.size(); i-- > 0;) {
-            if (chosen.kinds[i].empty() && !is_for_everyone(kinds[i])) continue;
+            if (chosen[i].empty() && !is_for_everyone(kinds[i])) continue;
             context.kind = i;
             context.options = transport::options_of_transport(transports_, kinds[i].name);
             context.chunk_bytes = sizes.longest(context.options.chunk_bytes);
-            bound.transports.push_back(kinds[i].bind(context, chosen.kinds[i]));
+            bound.transports.push_back(kinds[i].bind(context, chosen[i]));
             bound.sends_messages = bound.sends_messages || kinds[i].sends_messages;
             bound.takes_turns = bound.takes_turns || kinds[i].everyone;
         }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/mover.hpp"
@@ -30,6 +31,12 @@ struct Motion {
         return of_mover;
     }
 };
+
+/// Whether two arrays have the same elements in the same memory.
+bool is_same(const ArrayPart& a, const ArrayPart& b);
+/// The lowest byte of a block, from the array's base, and one past the highest; equal if it has no
+/// elements.
+std::pair<std::int64_t, std::int64_t> ends_of(const BlockMemory& block, std::int64_t elem_bytes);
 
 /// All that a mover moves in one phase of a round; most have one.
 struct Moves {

@@ -68,23 +68,23 @@ const transport::TransportKind& kind_with_slots(PairFacts facts, const std::stri
 /// What one direction of one pair may take of this process's memory, or no_limit. Throws
 /// invalid_argument.
 std::int64_t share_of_limit(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                            const MessageLimit& limit) {
-    if (limit.max_bytes == 0) return no_limit;
+                            std::int64_t max_bytes, const std::string& transports) {
+    if (max_bytes == 0) return no_limit;
     std::vector<std::pair<std::int64_t, transport::Direction>> pairs;
     for_each_share(context, moves, facts,
                    [&](std::size_t, const PairFacts& f, transport::Direction d, const PeerPart& p) {
-                       if (kind_with_slots(f, limit.transports).memory != MessageMemory::none)
+                       if (kind_with_slots(f, transports).memory != MessageMemory::none)
                            pairs.emplace_back(p.rank, d);
                    });
     std::ranges::sort(pairs);
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     if (pairs.empty()) return no_limit;
     const auto count = static_cast<std::int64_t>(pairs.size());
-    const std::int64_t share = limit.max_bytes / count;
+    const std::int64_t share = max_bytes / count;
     const std::int64_t least =
         SlotRing::signal_bytes + memory::whole_lines(most_wire_bytes(context));
     if (share < least)
-        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", limit.max_bytes,
+        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", max_bytes,
                          ", but process ", context.group->rank(), " sends and receives ", count,
                          " messages and needs ", count * least, " bytes for them");
     return share;
@@ -112,7 +112,7 @@ PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int
     if (!why.empty()) facts.why_not_shared = "shared memory does not work on this node: " + why;
     if (group.node_position(from) < 0 || group.node_position(to) < 0) return facts;
     facts.same_node = true;
-    if (facts.same_process || !use_.shares) return facts;
+    if (facts.same_process || !shares_) return facts;
     add_sharing(facts, motion);
     weigh_rewritten(facts, motion, part);
     if (group.peers_readable()) add_reading(facts, motion, part);
@@ -145,13 +145,13 @@ void FactFinder::weigh_rewritten(PairFacts& facts, std::size_t motion, const Pai
         !facts.shared.destination || !context_.motions[motion].in_place || !is_few_pages(bytes) ||
         runs_of(facts, motion, part).direct() >= least_long_run_bytes)
         return;
-    facts.rewriting = {use_.rates.shared_ns(bytes), use_.rates.staged_ns(bytes), built_in()};
-    facts.small_ghost_exchange = slots_may_pay(use_.rates, bytes);
+    facts.rewriting = {rates_.shared_ns(bytes), rates_.staged_ns(bytes), built_in()};
+    facts.small_ghost_exchange = slots_may_pay(rates_, bytes);
 }
 
 bool FactFinder::one_way() const {
-    const std::int64_t most = geometry::bounded_add(use_.most_sent_bytes, use_.most_received_bytes);
-    return most - use_.most_exchanged_bytes > most / 4;
+    const std::int64_t most = geometry::bounded_add(survey_.sent_bytes.value, survey_.received_bytes.value);
+    return most - survey_.exchanged_bytes.value > most / 4;
 }
 
 /// Both sides know both memories, and so come to the same decisions.
@@ -181,25 +181,27 @@ void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPar
     // long runs belong on the far side.
     if (!facts.plain_copy)
         facts.receiver_reads = true;
-    else if (use_.most_sent_bytes == use_.most_received_bytes)
+    else if (survey_.sent_bytes.value == survey_.received_bytes.value)
         facts.receiver_reads = runs.source_bytes >= runs.destination_bytes;
     else
-        facts.receiver_reads = use_.most_received_bytes < use_.most_sent_bytes;
+        facts.receiver_reads = survey_.received_bytes.value < survey_.sent_bytes.value;
     facts.direct_run_bytes = runs.direct();
     if (facts.direct_run_bytes == 0) return;
     const std::int64_t bytes =
         geometry::bounded_multiply(part.size(), wire_bytes(context_, motion));
-    facts.reading = {use_.rates.read_ns(bytes, facts.direct_run_bytes),
-                     use_.rates.slots_ns(bytes, facts.direct_run_bytes), built_in()};
+    facts.reading = {rates_.read_ns(bytes, facts.direct_run_bytes),
+                     rates_.slots_ns(bytes, facts.direct_run_bytes), built_in()};
 }
 
 MessageSizes message_sizes(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                           const MessageLimit& limit, bool has_limit) {
+                           std::int64_t max_bytes, const std::string& transports,
+                           bool any_has_limit) {
     MessageSizes sizes{default_chunk_bytes, default_buffers, 0};
-    if (!has_limit) return sizes;
+    if (!any_has_limit) return sizes;
     std::int64_t share = no_limit;
-    mpi::collectively(*context.group,
-                      [&] { share = share_of_limit(context, moves, facts, limit); });
+    mpi::collectively(*context.group, [&] {
+        share = share_of_limit(context, moves, facts, max_bytes, transports);
+    });
     share = -context.group->maximum({-share})[0];
     if (share == no_limit) return sizes;
     // Several buffers, so that one is packed while another is sent, unless elements are too large.
@@ -228,28 +230,28 @@ std::vector<std::int64_t> bytes_through_slots(const BindContext& context, const 
     return bytes;
 }
 
-ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                         const SlotOffers& slots, const std::string& transports,
-                         const std::string& why_named) {
+std::vector<std::vector<Pair>> choose_pairs(const BindContext& context, const Moves& moves,
+                                            const FactFinder& facts, const std::string& transports,
+                                            const std::string& why_named,
+                                            std::vector<PairReason>& reasons) {
     const auto& kinds = transport::transport_kinds();
-    ChosenPairs chosen;
-    chosen.kinds.resize(kinds.size());
-    for_each_share(context, moves, facts,
-                   [&](std::size_t m, PairFacts f, transport::Direction d, const PeerPart& p) {
-                       const int position = context.group->node_position(p.rank);
-                       f.slots = d == transport::outgoing ? slots.sends_to(position)
-                                                          : slots.receives_from(position);
-                       const auto& kind = transport::choose_transport(f, transports);
-                       auto& pairs = chosen.kinds[static_cast<std::size_t>(&kind - kinds.data())];
-                       auto pair = std::ranges::find_if(pairs, [&](const Pair& x) {
-                           return x.peer == p.rank && x.direction == d;
-                       });
-                       if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});
-                       pair->shares.push_back({m, &p.part, f});
-                       const bool named = transport::concerns(transports, kind);
-                       const std::string why = named ? why_named : kind.reason(f);
-                       chosen.reasons.push_back({p.rank, d == transport::outgoing, kind.name, why});
-                   });
+    std::vector<std::vector<Pair>> chosen(kinds.size());
+    for_each_share(
+        context, moves, facts,
+        [&](std::size_t m, PairFacts f, transport::Direction d, const PeerPart& p) {
+            const int position = context.group->node_position(p.rank);
+            const auto& rings = d == transport::outgoing ? context.rings_out : context.rings_in;
+            f.slots = position >= 0 && rings[static_cast<std::size_t>(position)].slots > 0;
+            const auto& kind = transport::choose_transport(f, transports);
+            auto& pairs = chosen[static_cast<std::size_t>(&kind - kinds.data())];
+            auto pair = std::ranges::find_if(
+                pairs, [&](const Pair& x) { return x.peer == p.rank && x.direction == d; });
+            if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});
+            pair->shares.push_back({m, &p.part, f});
+            const bool named = transport::concerns(transports, kind);
+            const std::string why = named ? why_named : kind.reason(f);
+            reasons.push_back({p.rank, d == transport::outgoing, kind.name, why});
+        });
     return chosen;
 }
 
@@ -257,17 +259,20 @@ namespace {
 
 /// Below this, slots are too small to hide what a hand-over costs: fewer are better.
 constexpr std::int64_t least_slot_bytes = 4096;
+/// How much memory slots may take, and in which portions (measured; see docs/decisions).
+constexpr std::int64_t usual_slot_bytes = std::int64_t{512} << 10, usual_slots = 2;
+constexpr std::int64_t most_slot_bytes = std::int64_t{64} << 20;  ///< of one process for one mover
 
 /// The ring for a message in so much room, which is enough for one element.
 SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int64_t room_bytes,
-                  const SlotSizes& sizes) {
+                  std::int64_t chunk_bytes) {
     const std::int64_t least = std::max(least_slot_bytes, memory::whole_lines(elem_bytes));
     const std::int64_t slots_room = room_bytes - SlotRing::signal_bytes;
     SlotRing ring;
-    ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, sizes.slots);
+    ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, usual_slots);
     // Slots and the counts behind them begin lines, whatever length the user names.
     const std::int64_t chunk =
-        std::max(sizes.chunk_bytes / SlotRing::line_bytes * SlotRing::line_bytes,
+        std::max(chunk_bytes / SlotRing::line_bytes * SlotRing::line_bytes,
                  memory::whole_lines(elem_bytes));
     const std::int64_t most =
         std::min(chunk, slots_room / ring.slots / SlotRing::line_bytes * SlotRing::line_bytes);
@@ -343,36 +348,25 @@ SlotRing mapped_ring(const std::vector<std::int64_t>& words, int my_position,
 
 }  // namespace
 
-SlotOffers offer_slots(const mpi::ProcessGroup& group,
-                       const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
-                       const SlotSizes& sizes, std::uint64_t binding) {
-    const auto senders =
-        std::ranges::count_if(incoming_bytes, [](std::int64_t bytes) { return bytes > 0; });
-    SlotOffers offers;
-    for (const std::int64_t bytes : incoming_bytes) {
-        SlotRing& ring = offers.in.emplace_back();
-        if (bytes == 0) continue;
+void offer_slots(BindContext& context, const std::vector<std::int64_t>& incoming_bytes,
+                 std::int64_t chunk_bytes, std::int64_t ring_bytes, std::uint64_t binding) {
+    const mpi::ProcessGroup& group = *context.group;
+    const std::int64_t elem_bytes = most_wire_bytes(context);
+    const std::int64_t senders = std::ssize(incoming_bytes) - std::ranges::count(incoming_bytes, 0);
+    if (chunk_bytes == 0) chunk_bytes = usual_slot_bytes;
+    if (ring_bytes == 0) ring_bytes = no_limit;
+    for (std::size_t i = 0; i < incoming_bytes.size(); ++i) {
+        if (incoming_bytes[i] == 0) continue;
         const std::int64_t room = std::max(
-            sizes.most_bytes / senders, SlotRing::signal_bytes + memory::whole_lines(elem_bytes));
-        ring = ring_for(bytes, elem_bytes, std::min(room, sizes.ring_bytes), sizes);
+            most_slot_bytes / senders, SlotRing::signal_bytes + memory::whole_lines(elem_bytes));
+        context.rings_in[i] =
+            ring_for(incoming_bytes[i], elem_bytes, std::min(room, ring_bytes), chunk_bytes);
     }
-    const auto memory = allocate(group, offers.in, binding);
-    if (!memory) offers.in.assign(incoming_bytes.size(), {});
-    for (const auto& words : group.gather_on_node(offer_of(memory, offers.in)))
-        offers.out.push_back(mapped_ring(words, group.my_node_position(), group.segments()));
-    return offers;
-}
-
-SlotOffers SlotOffers::none(std::size_t node_size) {
-    return {std::vector<SlotRing>(node_size), std::vector<SlotRing>(node_size)};
-}
-
-bool SlotOffers::receives_from(int position) const {
-    return position >= 0 && in[static_cast<std::size_t>(position)].slots > 0;
-}
-
-bool SlotOffers::sends_to(int position) const {
-    return position >= 0 && out[static_cast<std::size_t>(position)].slots > 0;
+    const auto memory = allocate(group, context.rings_in, binding);
+    if (!memory) context.rings_in.assign(incoming_bytes.size(), {});
+    const auto offers = group.gather_on_node(offer_of(memory, context.rings_in));
+    for (std::size_t i = 0; i < offers.size(); ++i)
+        context.rings_out[i] = mapped_ring(offers[i], group.my_node_position(), group.segments());
 }
 
 }  // namespace datamover

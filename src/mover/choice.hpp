@@ -5,24 +5,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "binding.hpp"
 #include "datamover/advanced/transport_rates.hpp"
+#include "survey.hpp"
 #include "transport/transport.hpp"
 
 namespace datamover {
-
-/// What all processes have come to know of the binding together.
-struct NodeUse {
-    bool shares = true;                                         ///< memory of others may be mapped
-    bool spends = true;                                         ///< memory has no limit
-    std::int64_t most_sent_bytes = 0, most_received_bytes = 0;  ///< of one process
-    std::int64_t most_exchanged_bytes = 0;                      ///< both together
-    TransportRates rates;
-};
 
 /// Whether a message that both sides rewrite from round to round is so short that it may go through
 /// slots (docs/decisions/0020).
@@ -33,15 +24,16 @@ bool slots_may_pay(const TransportRates& rates, std::int64_t bytes);
 /// The facts of the direction from one rank to another, one of which is this process.
 class FactFinder {
 public:
-    FactFinder(const transport::BindContext& context, const NodeUse& use)
-        : context_(context), use_(use) {}
+    /// `shares`: memory of others may be mapped.
+    FactFinder(const transport::BindContext& context, const BindingReduction& survey, bool shares)
+        : context_(context), survey_(survey), rates_(survey.rates.agreed()), shares_(shares) {}
 
     transport::PairFacts operator()(std::size_t motion, std::int64_t from, std::int64_t to,
                                     const PairPart& part) const;
     /// Whether the processes with the most to do mostly send or mostly receive.
     bool one_way() const;
     /// Whether any pair may be found to be rewritten.
-    bool may_be_rewritten() const { return use_.spends && !one_way(); }
+    bool may_be_rewritten() const { return !survey_.has_limit.holds() && !one_way(); }
 
 private:
     /// The mean lengths of unbroken runs on both sides.
@@ -54,14 +46,16 @@ private:
         }
     };
     Runs runs_of(const transport::PairFacts& facts, std::size_t motion, const PairPart& part) const;
-    bool built_in() const { return use_.rates == TransportRates{}; }
+    bool built_in() const { return rates_ == TransportRates{}; }
     void add_sharing(transport::PairFacts& facts, std::size_t motion) const;
     void weigh_rewritten(transport::PairFacts& facts, std::size_t motion,
                          const PairPart& part) const;
     void add_reading(transport::PairFacts& facts, std::size_t motion, const PairPart& part) const;
 
     const transport::BindContext& context_;
-    NodeUse use_;
+    const BindingReduction& survey_;
+    TransportRates rates_;
+    bool shares_;
 };
 
 /// Memory that messages may take, and how it is used.
@@ -77,59 +71,32 @@ struct MessageSizes {
     }
 };
 
-/// What messages may take, and the transports that may be chosen.
-struct MessageLimit {
-    std::int64_t max_bytes = 0;  ///< 0: no limit
-    std::string transports;
-};
-
-/// The sizes under a limit, the same on all processes. Collective where `has_limit`; throws
-/// invalid_argument, on all processes, for a limit that leaves no room for an element per message.
+/// The sizes under a limit of so many bytes (0: none here), the same on all processes. Collective if
+/// any process has a limit; throws invalid_argument, on all processes, for a limit that leaves no
+/// room for an element per message.
 MessageSizes message_sizes(const transport::BindContext& context, const Moves& moves,
-                           const FactFinder& facts, const MessageLimit& limit, bool has_limit);
+                           const FactFinder& facts, std::int64_t max_bytes,
+                           const std::string& transports, bool any_has_limit);
 
 /// Bytes that each process of the node sends here through slots, in order of node_ranks.
 std::vector<std::int64_t> bytes_through_slots(const transport::BindContext& context,
                                               const Moves& moves, const FactFinder& facts,
                                               const std::string& transport);
 
-/// How much memory slots may take, and in which portions (measured; see docs/decisions).
-struct SlotSizes {
-    std::int64_t chunk_bytes = std::int64_t{512} << 10;
-    std::int64_t slots = 2;
-    std::int64_t most_bytes = std::int64_t{64} << 20;  ///< of one process for one mover
-    std::int64_t ring_bytes = std::numeric_limits<std::int64_t>::max();  ///< of one ring
-};
-
-/// The rings of this process, in order of node_ranks; those without slots do not exist.
-struct SlotOffers {
-    std::vector<transport::SlotRing> in;   ///< from each process to this one
-    std::vector<transport::SlotRing> out;  ///< from this process to each
-
-    static SlotOffers none(std::size_t node_size);
-    /// Whether there is a ring; false for position -1.
-    bool receives_from(int position) const;
-    bool sends_to(int position) const;
-};
-
-/// Pairs sorted by the transport that carries them, in order of transport_kinds(), and why.
-struct ChosenPairs {
-    std::vector<std::vector<transport::Pair>> kinds;
-    std::vector<PairReason> reasons;
-};
-
-/// `why` those that are named are. Local. Throws as choose_transport does.
-ChosenPairs choose_pairs(const transport::BindContext& context, const Moves& moves,
-                         const FactFinder& facts, const SlotOffers& slots,
-                         const std::string& transports, const std::string& why);
+/// Sorts pairs by the transport that carries them, in order of transport_kinds(), and appends why
+/// to `reasons`; `why` is that of those that are named. Local. Throws as choose_transport does.
+std::vector<std::vector<transport::Pair>> choose_pairs(const transport::BindContext& context,
+                                                       const Moves& moves, const FactFinder& facts,
+                                                       const std::string& transports,
+                                                       const std::string& why,
+                                                       std::vector<PairReason>& reasons);
 
 /// Sets rings aside for the messages that come from each process of the node (`incoming_bytes`, 0
 /// for none), for elements of at most `elem_bytes`, and offers them to the senders; maps those that
-/// this process sends through. A process that cannot have the memory offers nothing, one that
-/// cannot map a ring throws no_memory. `binding` is this process's number of the binding.
-/// Collective on the node.
-SlotOffers offer_slots(const mpi::ProcessGroup& group,
-                       const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
-                       const SlotSizes& sizes, std::uint64_t binding);
+/// this process sends through. Slots have `chunk_bytes`, a ring at most `ring_bytes` (0: as usual).
+/// A process that cannot have the memory offers nothing, one that cannot map a ring throws
+/// no_memory. `binding` is this process's number of the binding. Collective on the node.
+void offer_slots(transport::BindContext& context, const std::vector<std::int64_t>& incoming_bytes,
+                 std::int64_t chunk_bytes, std::int64_t ring_bytes, std::uint64_t binding);
 
 }  // namespace datamover

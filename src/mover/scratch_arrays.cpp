@@ -1,138 +1,117 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scratch arrays that replace a mover's arrays during tuning.
-#include "tuning.hpp"
-
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
+#include <vector>
 
 #include "geometry/checked.hpp"
+#include "memory/cache_lines.hpp"
+#include "tuning.hpp"
 
 namespace datamover {
 namespace {
 
-constexpr std::int64_t alignment_bytes = 64;
+using memory::line_bytes;
 
-bool is_shared(const ArrayPart& part) {
-    return part.allocation && part.allocation->segment;
-}
+/// Bytes that some blocks of an array lie in, counted from its base, and their place in the
+/// scratch memory, at the same address within a cache line.
+struct Span {
+    std::int64_t begin_bytes, end_bytes, place_bytes = 0;
+};
 
-/// The lowest address of a block and one past the highest, from the array's base.
-std::pair<std::int64_t, std::int64_t> ends_of(const BlockMemory& block, std::int64_t elem_bytes) {
-    std::int64_t low = block.offset_bytes, high = block.offset_bytes + elem_bytes;
-    for (int d = 0; d < block.valid.dims(); ++d) {
-        const std::int64_t first = block.valid.lo()[d] * block.strides_bytes[d];
-        const std::int64_t last = (block.valid.hi()[d] - 1) * block.strides_bytes[d];
-        low += std::min(first, last);
-        high += std::max(first, last);
+/// Ascending and apart: blocks of the user's may lie far from each other, with other memory
+/// between them.
+std::vector<Span> spans_of(const ArrayPart& part) {
+    std::vector<Span> all, spans;
+    for (const BlockMemory& block : part.memory.blocks)
+        if (const auto ends = ends_of(block, part.elem_bytes); ends.first < ends.second)
+            all.push_back({ends.first, ends.second});
+    std::ranges::sort(all, {}, &Span::begin_bytes);
+    for (const Span& span : all)
+        if (spans.empty() || spans.back().end_bytes <= span.begin_bytes)
+            spans.push_back(span);
+        else
+            spans.back().end_bytes = std::max(spans.back().end_bytes, span.end_bytes);
+    std::int64_t next = 0;
+    for (Span& span : spans) {
+        const auto address = reinterpret_cast<std::uintptr_t>(part.base) +
+                             static_cast<std::uintptr_t>(span.begin_bytes);
+        span.place_bytes =
+            geometry::bounded_add(next, static_cast<std::int64_t>(address % line_bytes));
+        next = geometry::bounded_add(span.place_bytes, span.end_bytes - span.begin_bytes);
+        next = geometry::bounded_add(next, line_bytes - 1) / line_bytes * line_bytes;
     }
-    return {low, high};
-}
-
-/// Blocks of the user's may lie far apart, with other memory between them; the library's lie in one
-/// segment.
-void add_spans(std::vector<ScratchArrays::Span>& spans, const ArrayPart& part) {
-    const auto add = [&](std::int64_t low, std::int64_t high) {
-        spans.push_back({part.base + low, high - low, is_shared(part), nullptr, nullptr});
-    };
-    if (!part.base || part.memory.end_bytes <= part.memory.begin_bytes) return;
-    if (is_shared(part)) {
-        add(part.memory.begin_bytes, part.memory.end_bytes);
-        return;
-    }
-    for (const BlockMemory& block : part.memory.blocks) {
-        if (block.valid.empty()) continue;
-        const auto [low, high] = ends_of(block, part.elem_bytes);
-        add(low, high);
-    }
-}
-
-std::vector<ScratchArrays::Span> spans_of(const std::vector<Moves>& phases) {
-    std::vector<ScratchArrays::Span> spans;
-    for (const Moves& moves : phases)
-        for (const Motion& motion : moves.motions)
-            for (const Side side : both_sides) add_spans(spans, motion.array[side]);
     return spans;
 }
 
-/// Joins those that overlap.
-std::vector<ScratchArrays::Span> apart(std::vector<ScratchArrays::Span> spans) {
-    std::ranges::sort(spans, [](const auto& a, const auto& b) { return a.user < b.user; });
-    std::vector<ScratchArrays::Span> joined;
-    for (const ScratchArrays::Span& span : spans) {
-        if (joined.empty() || joined.back().user + joined.back().bytes <= span.user) {
-            joined.push_back(span);
-            continue;
-        }
-        ScratchArrays::Span& last = joined.back();
-        last.bytes = std::max<std::int64_t>(last.bytes, span.user + span.bytes - last.user);
-        last.shared = last.shared || span.shared;
+std::int64_t bytes_of(const std::vector<Span>& spans) {
+    if (spans.empty()) return 0;
+    const Span& last = spans.back();
+    return geometry::bounded_add(last.place_bytes, last.end_bytes - last.begin_bytes);
+}
+
+/// All zero at first.
+ArrayPart scratch_for(const ArrayPart& array) {
+    const std::vector<Span> spans = spans_of(array);
+    ArrayPart part = array;
+    part.allocation.reset();
+    if (spans.empty()) return part;
+    const std::int64_t bytes = bytes_of(spans);
+    const bool shared = array.allocation && array.allocation->segment;
+    const auto memory = shared ? memory::SegmentPool::of_process().allocate_shared(bytes)
+                               : memory::SegmentPool::allocate_private(bytes);
+    std::memset(memory->data, 0, static_cast<std::size_t>(bytes));
+    for (BlockMemory& block : part.memory.blocks) {
+        if (block.valid.empty()) continue;
+        const std::int64_t begin = ends_of(block, part.elem_bytes).first;
+        const auto after = std::ranges::upper_bound(spans, begin, {}, &Span::begin_bytes);
+        block.offset_bytes += std::prev(after)->place_bytes - std::prev(after)->begin_bytes;
     }
-    return joined;
+    part.memory.begin_bytes = spans.front().place_bytes;
+    part.memory.end_bytes = bytes;
+    part.base = memory->data;
+    part.owner = memory;
+    if (shared) part.allocation = memory;
+    return part;
+}
+
+/// Calls visit(array, number of the first one that is the same) for all arrays.
+template <class Phases, class Visit>
+void for_each_array(Phases& phases, Visit&& visit) {
+    std::vector<ArrayPart> different;
+    for (auto& moves : phases)
+        for (auto& motion : moves.motions)
+            for (const Side side : both_sides) {
+                auto& array = motion.array[side];
+                const auto same = std::ranges::find_if(
+                    different, [&](const ArrayPart& other) { return is_same(array, other); });
+                const auto number = static_cast<std::size_t>(same - different.begin());
+                if (same == different.end()) different.push_back(array);
+                visit(array, number);
+            }
 }
 
 }  // namespace
 
-ScratchArrays::ScratchArrays(const std::vector<Moves>& phases) : spans_(apart(spans_of(phases))) {
-    for (Span& span : spans_) {
-        const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(span.user) %
-                                                     alignment_bytes);
-        const std::int64_t bytes = geometry::add(span.bytes, alignment_bytes);
-        span.memory = span.shared ? memory::SegmentPool::of_process().allocate_shared(bytes)
-                                  : memory::SegmentPool::allocate_private(bytes);
-        std::memset(span.memory->data, 0, static_cast<std::size_t>(bytes));
-        span.scratch = span.memory->data + shift;
-    }
-}
-
-std::int64_t ScratchArrays::bytes_for(const std::vector<Moves>& phases) {
-    std::int64_t bytes = 0;
-    for (const Span& span : apart(spans_of(phases)))
-        bytes = geometry::bounded_add(bytes, geometry::bounded_add(span.bytes, alignment_bytes));
-    return bytes;
-}
-
-const ScratchArrays::Span& ScratchArrays::span_at(const std::byte* user) const {
-    const auto after =
-        std::upper_bound(spans_.begin(), spans_.end(), user,
-                         [](const std::byte* at, const Span& span) { return at < span.user; });
-    return *std::prev(after);
-}
-
-void ScratchArrays::stand_in(ArrayPart& part) const {
-    if (!part.base || part.memory.end_bytes <= part.memory.begin_bytes) return;
-    if (is_shared(part)) {
-        const Span& span = span_at(part.base + part.memory.begin_bytes);
-        part.base = span.scratch + (part.base - span.user);
-        part.allocation = span.memory;
-        part.owner = span.memory;
-        return;
-    }
-    std::byte* base = spans_.front().scratch;
-    auto owners = std::make_shared<std::vector<memory::AllocationPtr>>();
-    part.memory.begin_bytes = std::numeric_limits<std::int64_t>::max();
-    part.memory.end_bytes = std::numeric_limits<std::int64_t>::min();
-    for (BlockMemory& block : part.memory.blocks) {
-        if (block.valid.empty()) continue;
-        const auto [low, high] = ends_of(block, part.elem_bytes);
-        const Span& span = span_at(part.base + low);
-        const std::int64_t moved = span.scratch - base + (part.base + low - span.user) - low;
-        block.offset_bytes += moved;
-        part.memory.begin_bytes = std::min(part.memory.begin_bytes, low + moved);
-        part.memory.end_bytes = std::max(part.memory.end_bytes, high + moved);
-        owners->push_back(span.memory);
-    }
-    part.base = base;
-    part.allocation = nullptr;
-    part.owner = std::move(owners);
-}
-
-std::vector<Moves> ScratchArrays::stand_in(std::vector<Moves> phases) const {
-    for (Moves& moves : phases)
-        for (Motion& motion : moves.motions)
-            for (const Side side : both_sides) stand_in(motion.array[side]);
+std::vector<Moves> between_scratch_arrays(std::vector<Moves> phases) {
+    std::vector<ArrayPart> scratch;
+    for_each_array(phases, [&](ArrayPart& array, std::size_t number) {
+        if (number == scratch.size()) scratch.push_back(scratch_for(array));
+        array = scratch[number];
+    });
     return phases;
+}
+
+std::int64_t scratch_bytes(const std::vector<Moves>& phases) {
+    std::int64_t bytes = 0;
+    std::size_t arrays = 0;
+    for_each_array(phases, [&](const ArrayPart& array, std::size_t number) {
+        if (number < arrays) return;
+        ++arrays;
+        bytes = geometry::bounded_add(bytes, bytes_of(spans_of(array)));
+    });
+    return bytes;
 }
 
 }  // namespace datamover

@@ -101,17 +101,16 @@ std::int64_t common_key(const mpi::ProcessGroup& group, const std::vector<Moves>
 /// The candidate that the file names, in a manner that is tried; none: an empty text. Collective;
 /// process 0 reads.
 std::string found_in_file(const mpi::ProcessGroup& group, std::int64_t key,
-                          std::vector<std::string> names) {
-    for (std::size_t i = 0, count = names.size(); i < count; ++i)
-        for (const std::string& name : transport::other_options(names[i])) names.push_back(name);
-    std::int64_t found = -1;
+                          const std::vector<std::string>& names) {
+    std::string known;
     if (group.rank() == 0) {
-        const std::string known = find_in_tuning_file(tuning_file_path(), key);
-        const auto at = std::ranges::find(names, known);
-        if (at != names.end()) found = at - names.begin();
+        known = find_in_tuning_file(tuning_file_path(), key);
+        const auto is_tried = [&](const std::string& name) {
+            return name == known || std::ranges::count(transport::other_options(name), known) > 0;
+        };
+        if (std::ranges::none_of(names, is_tried)) known.clear();
     }
-    found = group.maximum({found})[0];
-    return found < 0 ? std::string() : names[static_cast<std::size_t>(found)];
+    return group.broadcast(0, std::move(known));
 }
 
 void check_seconds(const mpi::ProcessGroup& group, double seconds) {
@@ -127,11 +126,10 @@ public:
     Trials(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
            const MoverOptions& options)
         : group_(group), options_(options) {
-        const std::int64_t needed_bytes = on_machine(ScratchArrays::bytes_for(bound));
+        const std::int64_t needed_bytes = on_machine(scratch_bytes(bound));
         mpi::collectively(*group_, [&] {
             memory::require_available(needed_bytes);
-            scratch_ = ScratchArrays(bound);
-            stand_in_ = scratch_.stand_in(bound);
+            stand_in_ = between_scratch_arrays(bound);
             other_ = memory::SegmentPool::allocate_private(other_bytes);
         });
     }
@@ -397,7 +395,6 @@ private:
 
     mpi::ProcessGroupPtr group_;
     MoverOptions options_;
-    ScratchArrays scratch_;
     std::vector<Moves> stand_in_;
     std::vector<std::unique_ptr<Candidate>> all_;
     std::vector<Candidate*> able_;
@@ -424,7 +421,7 @@ TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& 
     const std::int64_t key = common_key(*group, bound, options);
     const auto remember = [&](const std::string& transports) {
         for (const Moves& moves : bound)
-            TuningMemory::of_process().keep(*group, moves, options, transports);
+            remember_transports(*group, moves, options, transports);
     };
     if (looks_in_file) {
         const std::string found = found_in_file(*group, key, names);

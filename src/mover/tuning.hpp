@@ -2,15 +2,11 @@
 // Tuning: measures which transports are fastest for a mover, and keeps what was measured.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "binding.hpp"
-#include "memory/segment_pool.hpp"
 
 namespace datamover {
 
@@ -45,25 +41,15 @@ void add_to_tuning_file(const std::string& path, std::int64_t key,
 
 // Measured transport choices of this program and earlier ones.
 
-/// What has been measured, by what it depends on: the plans and the memory of this process's
-/// arrays, element sizes, options, this process's place among all, the MPI and its version, the
-/// version of the library, processors. Thread-safe.
-class TuningMemory {
-public:
-    /// The one of this process; it is never destroyed.
-    static TuningMemory& of_process();
+// What has been measured, by what it depends on: the plans and the memory of this process's
+// arrays, element sizes, options, this process's place among all, the MPI and its version, the
+// version of the library, processors. From any thread.
 
-    /// The names of the fastest transports; empty where they are not known. Local.
-    std::string find(const mpi::ProcessGroup& group, const Moves& moves,
-                     const MoverOptions& options) const;
-    void keep(const mpi::ProcessGroup& group, const Moves& moves, const MoverOptions& options,
-              const std::string& transports);
-
-private:
-    TuningMemory() = default;
-    mutable std::mutex mutex_;
-    std::map<std::int64_t, std::string> fastest_;
-};
+/// The names of the fastest transports; empty if they are not known. Local.
+std::string remembered_transports(const mpi::ProcessGroup& group, const Moves& moves,
+                                  const MoverOptions& options);
+void remember_transports(const mpi::ProcessGroup& group, const Moves& moves,
+                         const MoverOptions& options, const std::string& transports);
 
 /// What the choice depends on, as far as this process knows. Never negative.
 std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
@@ -71,34 +57,10 @@ std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
 
 // Scratch arrays that replace a mover's arrays during tuning.
 
-/// Memory of the same shape, alignment and kind as the arrays of a mover. Where arrays overlap, or
-/// are the same, what stands in for them does and is too.
-class ScratchArrays {
-public:
-    /// Memory that some of the arrays lie in, and what stands in for it.
-    struct Span {
-        std::byte* user = nullptr;
-        std::int64_t bytes = 0;
-        bool shared = false;
-        memory::AllocationPtr memory;
-        std::byte* scratch = nullptr;  ///< stands in for `user`
-    };
-
-    ScratchArrays() = default;
-    /// All zero at first. Local. Throws no_memory.
-    explicit ScratchArrays(const std::vector<Moves>& phases);
-
-    /// Bytes that this takes. Local.
-    static std::int64_t bytes_for(const std::vector<Moves>& phases);
-
-    /// The moves between what stands in.
-    std::vector<Moves> stand_in(std::vector<Moves> phases) const;
-
-private:
-    const Span& span_at(const std::byte* user) const;
-    void stand_in(ArrayPart& part) const;
-
-    std::vector<Span> spans_;  ///< ascending, apart from each other
-};
+/// The moves between memory of the same shape, alignment and kind as their arrays, all zero at
+/// first. One array in several places is replaced by one. Local. Throws no_memory.
+std::vector<Moves> between_scratch_arrays(std::vector<Moves> phases);
+/// Bytes that this takes. Local.
+std::int64_t scratch_bytes(const std::vector<Moves>& phases);
 
 }  // namespace datamover

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <locale>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -98,24 +99,36 @@ std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
     return digest.value();
 }
 
-TuningMemory& TuningMemory::of_process() {
-    static auto* memory = new TuningMemory;
+namespace {
+
+struct Memory {
+    std::mutex mutex;
+    std::map<std::int64_t, std::string> fastest;
+};
+
+/// Never destroyed.
+Memory& tuning_memory() {
+    static auto* memory = new Memory;
     return *memory;
 }
 
-std::string TuningMemory::find(const mpi::ProcessGroup& group, const Moves& moves,
-                               const MoverOptions& options) const {
-    const std::lock_guard lock(mutex_);
-    if (fastest_.empty()) return {};
-    const auto found = fastest_.find(tuning_key(group, moves, options));
-    return found == fastest_.end() ? std::string() : found->second;
+}  // namespace
+
+std::string remembered_transports(const mpi::ProcessGroup& group, const Moves& moves,
+                                  const MoverOptions& options) {
+    Memory& memory = tuning_memory();
+    const std::lock_guard lock(memory.mutex);
+    if (memory.fastest.empty()) return {};
+    const auto found = memory.fastest.find(tuning_key(group, moves, options));
+    return found == memory.fastest.end() ? std::string() : found->second;
 }
 
-void TuningMemory::keep(const mpi::ProcessGroup& group, const Moves& moves,
-                        const MoverOptions& options, const std::string& transports) {
-    const std::lock_guard lock(mutex_);
-    if (fastest_.size() >= most_kept) fastest_.clear();
-    fastest_[tuning_key(group, moves, options)] = transports;
+void remember_transports(const mpi::ProcessGroup& group, const Moves& moves,
+                         const MoverOptions& options, const std::string& transports) {
+    Memory& memory = tuning_memory();
+    const std::lock_guard lock(memory.mutex);
+    if (memory.fastest.size() >= most_kept) memory.fastest.clear();
+    memory.fastest[tuning_key(group, moves, options)] = transports;
 }
 
 // The tuning file: measured choices kept for later programs.
