@@ -35,24 +35,11 @@ struct Datatypes {
     }
 };
 
-/// Sorts a range of elements by target.
-void sort_range(const ElementColumn& column, const ElementRange& range, const mpi::Blocks& blocks,
-                std::byte* sorted) {
-    std::vector<std::byte*> places;
-    for (const std::int64_t start : blocks.starts)
-        places.push_back(sorted + start * column.elem_bytes);
-    places.push_back(nullptr);
-    fan_out(range, column, places.data());
-}
-
 /// Where the elements that go to each rank lie, in order, from the column's first on.
 std::vector<std::vector<MPI_Aint>> places_by_target(const State& s, const ElementColumn& column) {
     std::vector<std::vector<MPI_Aint>> places(at(s.nprocs()));
-    const ElementRange all = s.all_elems();
-    with_codes(s.codes, [&](const auto* codes) {
-        for (std::int64_t i = 0; i < s.elems; ++i)
-            for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
-                if (codes[e] != all.drop_code) places[codes[e]].push_back(i * column.stride_bytes);
+    for_each_entry(s.all_elems(), [&](std::int64_t i, auto rank) {
+        places[rank].push_back(i * column.stride_bytes);
     });
     return places;
 }
@@ -65,42 +52,32 @@ std::int64_t range_end(const ElementRange& range, std::int64_t elems, std::int64
     return std::max(end, std::min(elems, range.begin_elem + 1));
 }
 
+/// With a limit in rounds, until no process has anything left.
 void carry_column_by_alltoallv(State& s, const ElementColumn& column, const ElementBuffer& result) {
     const std::int64_t bytes = column.elem_bytes;
+    const bool limited = s.limit_bytes > 0;
     ElementRange range = s.all_elems();
     mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
-    if (s.limit_bytes == 0) {
-        const auto sent = mpi::Blocks::behind(s.send_counts);
-        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
-        s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), sent.total() * bytes);
-        sort_range(column, range, sent, sorted->data);
-        mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
-                        *s.group);
-        return;
-    }
-    const std::int64_t entries = std::max<std::int64_t>(1, s.limit_bytes / bytes);
-    std::int64_t rounds = 0;
-    for (std::int64_t end = 0; end < s.elems; ++rounds) {
-        range.begin_elem = end;
-        end = range_end(range, s.elems, entries);
-    }
-    range.end_elem = 0;
-    for (rounds = s.group->maximum({rounds}).front(); rounds > 0; --rounds) {
-        range.begin_elem = range.end_elem;
-        range.end_elem = range_end(range, s.elems, entries);
-        std::vector<std::int64_t> counts(at(s.nprocs()) + 1, 0);
-        count_range(range, counts.data());
-        counts.pop_back();
+    std::vector<std::int64_t> counts = s.send_counts;
+    for (bool more = true; more;) {
+        if (limited) {
+            range.end_elem = range_end(range, s.elems, s.limit_bytes / bytes);
+            counts.assign(at(s.nprocs()) + 1, 0);
+            count_range(range, counts.data());
+            counts.pop_back();
+            received.counts = s.group->exchange(counts);
+            ++s.last_move.rounds;
+        }
         const auto sent = mpi::Blocks::behind(counts);
-        received.counts = s.group->exchange(counts);
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
         s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), sent.total() * bytes);
-        sort_range(column, range, sent, sorted->data);
+        sort_by_target(column, range, sent, sorted->data);
         mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
                         *s.group);
         for (std::size_t r = 0; r < received.counts.size(); ++r)
             received.starts[r] += received.counts[r];
-        ++s.last_move.rounds;
+        range.begin_elem = range.end_elem;
+        more = limited && s.group->maximum({range.end_elem < s.elems}).front() > 0;
     }
 }
 
@@ -144,6 +121,15 @@ void carry_column_by_alltoallw(State& s, const ElementColumn& column, const Elem
 }
 
 }  // namespace
+
+void sort_by_target(const ElementColumn& column, const ElementRange& range,
+                    const mpi::Blocks& blocks, std::byte* sorted) {
+    std::vector<std::byte*> places;
+    for (const std::int64_t start : blocks.starts)
+        places.push_back(sorted + start * column.elem_bytes);
+    places.push_back(nullptr);
+    fan_out(range, column, places.data());
+}
 
 void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
     for (std::size_t c = 0; c < transfer.columns.size(); ++c)

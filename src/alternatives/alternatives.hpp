@@ -11,7 +11,7 @@
 
 #include "distribute/methods.hpp"
 #include "distribute/target_codes.hpp"
-#include "mpi/process_group.hpp"
+#include "mpi/collectives.hpp"
 
 namespace datamover::alternatives {
 
@@ -32,6 +32,10 @@ void carry_by_sendrecv(State&, NodeSlot&, const ColumnTransfer&, bool stable);
 void carry_by_sort(State&, NodeSlot&, const ColumnTransfer&, bool stable);
 void exchange_by_alltoallv(State&, NodeSlot&, const Buffer&, bool stable);
 void exchange_by_sort(State&, NodeSlot&, const Buffer&, bool stable);
+
+/// Copies a range of elements to blocks by their targets.
+void sort_by_target(const ElementColumn& column, const ElementRange& range,
+                    const mpi::Blocks& blocks, std::byte* sorted);
 
 // Runs of elements, sorted with little extra memory.
 //
@@ -72,13 +76,22 @@ void append(ElementRuns& runs, const ElementRun& run);
 /// The runs of elements [begin, end).
 ElementRuns cut(const ElementRuns& runs, std::int64_t begin, std::int64_t end);
 
+/// Memory beside the elements, the same number of elements on all processes.
+struct Scratch {
+    std::byte* data = nullptr;
+    std::int64_t elems = 0;
+    std::shared_ptr<const void> owner{};
+
+    /// Elements that `exchange_in_place` needs at least.
+    static std::int64_t fewest_elems(int nprocs) { return 2 * std::int64_t{nprocs}; }
+};
+
 /// Puts elements in order where they lie, with a buffer of a fixed number of elements beside them.
 class ElementSorter {
 public:
-    /// `scratch` has room for `scratch_elems` elements, at least one.
-    ElementSorter(std::byte* data, std::int64_t elem_bytes, std::byte* scratch,
-                  std::int64_t scratch_elems)
-        : data_(data), bytes_(elem_bytes), scratch_(scratch), room_(scratch_elems) {}
+    /// The scratch has room for at least one element.
+    ElementSorter(std::byte* data, std::int64_t elem_bytes, const Scratch& scratch)
+        : data_(data), bytes_(elem_bytes), scratch_(scratch.data), room_(scratch.elems) {}
 
     /// Sorts elements 0 to `elems` by their codes, keeping the order within a code. Runs say
     /// `source`. O(n log n) moves: pieces of the buffer's size are sorted by counting, then merged.
@@ -102,8 +115,6 @@ private:
     void swap(std::int64_t a, std::int64_t b, std::int64_t elems);
     void merge_forward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
                        ElementRuns& merged);
-    void merge_backward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                        ElementRuns& merged);
     void merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
                       ElementRuns& merged);
 
@@ -115,37 +126,12 @@ private:
 
 // In-place exchange of sorted elements between processes.
 
-/// Memory beside the elements, the same number of elements on all processes.
-struct Scratch {
-    std::byte* data = nullptr;
-    std::int64_t elems = 0;
-    std::shared_ptr<const void> owner{};
-
-    /// Elements that `exchange_in_place` needs at least.
-    static std::int64_t fewest_elems(int nprocs) { return 2 * std::int64_t{nprocs}; }
-};
-
 /// Sends elements, which lie sorted by target from the buffer's start on, to their targets; returns
-/// what lies there afterwards, in the order of memory. `capacity_elems` is at least what each
+/// what lies there afterwards, in the order of memory. The buffer has room for at least what each
 /// process has before and after. Works in rounds in which every pair sends the same share of its
 /// elements, so that no process ever holds more than before or after, but for a few in the
 /// scratch. Collective.
-ElementRuns exchange_in_place(const mpi::ProcessGroup& group, std::byte* data,
-                              std::int64_t elem_bytes, std::int64_t capacity_elems,
+ElementRuns exchange_in_place(const mpi::ProcessGroup& group, const Buffer& buffer,
                               const ElementRuns& sorted, const Scratch& scratch);
-
-// Parallel sort by target in which each process keeps its number of elements.
-
-/// Elements that lie sorted on each process become sorted over all processes that have any, in
-/// order of rank, by merging pairs of processes. The elements are exchanged through the start of
-/// the scratch, `swapped_elems` at a time (the same on all processes, at most what each has there);
-/// returns what lies here afterwards. Collective; O(log^2 P) merges per process where all have as
-/// many elements.
-/// Source: H. Dachsel, M. Hofmann, G. Rünger, Library Support for Parallel Sorting in Scientific
-/// Computations, Euro-Par 2007; the pairs are those of Batcher's merge exchange (D. Knuth, The Art
-/// of Computer Programming, volume 3, algorithm 5.2.2 M).
-ElementRuns sort_over_processes(const mpi::ProcessGroup& group, std::byte* data,
-                                std::int64_t elem_bytes, const ElementRuns& sorted,
-                                const Scratch& scratch, std::int64_t swapped_elems, int tag);
 
 }  // namespace datamover::alternatives

@@ -9,10 +9,6 @@
 namespace datamover::alternatives {
 namespace {
 
-std::size_t index(std::int64_t i) {
-    return static_cast<std::size_t>(i);
-}
-
 void append_all(ElementRuns& runs, const ElementRuns& more) {
     for (const ElementRun& run : more) append(runs, run);
 }
@@ -50,7 +46,7 @@ ElementRuns cut(const ElementRuns& runs, std::int64_t begin, std::int64_t end) {
 }
 
 void ElementSorter::copy(std::byte* to, const std::byte* from, std::int64_t elems) const {
-    std::memmove(to, from, index(elems * bytes_));
+    std::memmove(to, from, alternatives::at(elems * bytes_));
 }
 
 void ElementSorter::swap(std::int64_t a, std::int64_t b, std::int64_t elems) {
@@ -109,30 +105,8 @@ void ElementSorter::merge_forward(std::int64_t begin, const ElementRuns& a, cons
     for (; ib != b.end(); ++ib) append(merged, *ib);
 }
 
-/// The second list waits in the buffer.
-void ElementSorter::merge_backward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                                   ElementRuns& merged) {
-    const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
-    copy(scratch_, at(begin + size_a), size_b);
-    std::byte* from_a = at(begin + size_a);
-    std::byte* from_b = scratch_ + size_b * bytes_;
-    std::byte* to = at(begin + size_a + size_b);
-    ElementRuns reversed;
-    auto ia = a.rbegin();
-    auto ib = b.rbegin();
-    while (ia != a.rend() || ib != b.rend()) {
-        const bool take_b = ia == a.rend() || (ib != b.rend() && !(*ib < *ia));
-        std::byte*& from = take_b ? from_b : from_a;
-        const ElementRun& run = take_b ? *ib++ : *ia++;
-        from -= run.elems * bytes_;
-        to -= run.elems * bytes_;
-        copy(to, from, run.elems);
-        reversed.push_back(run);
-    }
-    for (auto run = reversed.rbegin(); run != reversed.rend(); ++run) append(merged, *run);
-}
-
-/// Neither list fits in the buffer: what is below a pivot changes places with what is above it.
+/// The first list does not fit in the buffer: what is below a pivot changes places with what is
+/// above it.
 void ElementSorter::merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
                                  ElementRuns& merged) {
     const auto split = [](const ElementRuns& runs, std::ptrdiff_t n) {
@@ -142,9 +116,9 @@ void ElementSorter::merge_halves(std::int64_t begin, const ElementRuns& a, const
     std::ptrdiff_t na = static_cast<std::ptrdiff_t>(a.size()) / 2;
     std::ptrdiff_t nb = static_cast<std::ptrdiff_t>(b.size()) / 2;
     if (a.size() >= b.size())
-        nb = std::lower_bound(b.begin(), b.end(), a[static_cast<std::size_t>(na)]) - b.begin();
+        nb = std::lower_bound(b.begin(), b.end(), a[alternatives::at(na)]) - b.begin();
     else
-        na = std::upper_bound(a.begin(), a.end(), b[static_cast<std::size_t>(nb)]) - a.begin();
+        na = std::upper_bound(a.begin(), a.end(), b[alternatives::at(nb)]) - a.begin();
     const auto [low_a, high_a] = split(a, na);
     const auto [low_b, high_b] = split(b, nb);
     const std::int64_t first = begin + elems_of(low_a), middle = first + elems_of(high_a);
@@ -160,11 +134,8 @@ ElementRuns ElementSorter::merge(std::int64_t begin, const ElementRuns& a, const
         append_all(merged, b);
         return merged;
     }
-    const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
-    if (size_a <= std::min(size_b, room_))
+    if (elems_of(a) <= room_)
         merge_forward(begin, a, b, merged);
-    else if (size_b <= room_)
-        merge_backward(begin, a, b, merged);
     else
         merge_halves(begin, a, b, merged);
     return merged;
@@ -196,26 +167,14 @@ ElementRuns ElementSorter::sort_stable(const TargetCodes& codes, std::int64_t el
             }
             return runs;
         };
-        // Sorted parts of 1, 2, 4, … pieces wait for one of their size to be merged with.
-        struct Part {
-            std::int64_t begin, pieces;
-            ElementRuns runs;
+        const auto sort_pieces = [&](auto& again, std::int64_t begin, std::int64_t end) {
+            const std::int64_t pieces = (end - begin + room_ - 1) / room_;
+            if (pieces <= 1) return sort_piece(begin, end);
+            const std::int64_t middle = begin + pieces / 2 * room_;
+            const ElementRuns low = again(again, begin, middle);
+            return merge(begin, low, again(again, middle, end));
         };
-        std::vector<Part> parts;
-        const auto join_last = [&] {
-            Part b = std::move(parts.back());
-            parts.pop_back();
-            Part& a = parts.back();
-            a.runs = merge(a.begin, a.runs, b.runs);
-            a.pieces += b.pieces;
-        };
-        for (std::int64_t begin = 0; begin < elems; begin += room_) {
-            parts.push_back({begin, 1, sort_piece(begin, std::min(elems, begin + room_))});
-            while (parts.size() > 1 && parts[parts.size() - 2].pieces <= parts.back().pieces)
-                join_last();
-        }
-        while (parts.size() > 1) join_last();
-        return parts.empty() ? ElementRuns{} : parts.front().runs;
+        return sort_pieces(sort_pieces, 0, elems);
     });
 }
 
@@ -226,7 +185,7 @@ ElementRuns ElementSorter::sort_unordered(const TargetCodes& codes, std::int64_t
         for (std::int64_t i = 0; i < elems; ++i) ++count[code[i]];
         std::exclusive_scan(count.begin(), count.end(), next.begin(), std::int64_t{0});
         ElementRuns runs;
-        std::vector<std::byte> two(index(2 * bytes_));
+        std::vector<std::byte> two(alternatives::at(2 * bytes_));
         std::byte* held = two.data();
         std::byte* other = held + bytes_;
         std::int64_t end = 0;

@@ -39,15 +39,15 @@ std::vector<ElementRuns> exchange_runs(const mpi::ProcessGroup& group, const Ele
 
 class InPlaceExchange {
 public:
-    InPlaceExchange(const mpi::ProcessGroup& group, std::byte* data, std::int64_t elem_bytes,
-                    std::int64_t capacity_elems, const ElementRuns& sorted, const Scratch& scratch)
+    InPlaceExchange(const mpi::ProcessGroup& group, const Buffer& buffer, const ElementRuns& sorted,
+                    const Scratch& scratch)
         : group_(group),
-          data_(data),
-          bytes_(elem_bytes),
+          data_(buffer.data),
+          bytes_(buffer.elem_bytes),
           scratch_(scratch),
           arriving_(exchange_runs(group, sorted)),
           tail_(elems_of(sorted)),
-          capacity_(capacity_elems) {
+          capacity_(buffer.capacity_elems) {
         std::vector<std::int64_t> counts(at(group.size()), 0);
         for (const ElementRun& run : sorted) counts[at(run.target)] += run.elems;
         out_ = mpi::Blocks::behind(counts);
@@ -110,10 +110,9 @@ private:
             counts.push_back(share(in_[r], t + 1, rounds) - share(in_[r], t, rounds));
         }
         const auto received = mpi::Blocks::behind(counts);
-        std::int64_t waiting = 0;
-        for (const Waiting& w : waiting_) waiting += w.elems;
-        mpi::all_to_all({scratch_.owner}, data_, sent, scratch_.data + waiting * bytes_, received,
-                        bytes_, group_);
+        mpi::all_to_all({scratch_.owner}, data_, sent, scratch_.data + waiting_elems_ * bytes_,
+                        received, bytes_, group_);
+        waiting_elems_ += received.total();
         for (std::size_t r = 0; r < in_.size(); ++r) {
             if (sent.counts[r] > 0)
                 holes_.push_back({sent.starts[r], sent.starts[r] + sent.counts[r]});
@@ -139,23 +138,19 @@ private:
     /// Gives elements in the scratch their places, as far as there are any.
     void settle() {
         const std::byte* from = scratch_.data;
-        std::size_t settled = 0;
-        for (; settled < waiting_.size(); ++settled) {
-            Waiting& w = waiting_[settled];
-            while (w.elems > 0) {
-                const Range to = take_hole(w.elems);
-                if (to.begin == to.end) break;
-                std::memcpy(place(to.begin), from, at((to.end - to.begin) * bytes_));
-                from += (to.end - to.begin) * bytes_;
-                w.elems -= to.end - to.begin;
-                record(w.source, to);
-            }
-            if (w.elems > 0) break;
+        auto next = waiting_.begin();
+        while (next != waiting_.end()) {
+            const Range to = take_hole(next->elems);
+            const std::int64_t elems = to.end - to.begin;
+            if (elems == 0) break;
+            std::memcpy(place(to.begin), from, at(elems * bytes_));
+            from += elems * bytes_;
+            waiting_elems_ -= elems;
+            record(next->source, to);
+            if ((next->elems -= elems) == 0) ++next;
         }
-        waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(settled));
-        std::int64_t left = 0;
-        for (const Waiting& w : waiting_) left += w.elems;
-        std::memmove(scratch_.data, from, at(left * bytes_));
+        waiting_.erase(waiting_.begin(), next);
+        std::memmove(scratch_.data, from, at(waiting_elems_ * bytes_));
     }
 
     /// The next elements of a source have come to lie in a range.
@@ -206,15 +201,15 @@ private:
     std::vector<Range> holes_;
     std::size_t next_hole_ = 0;
     std::vector<Waiting> waiting_;
+    std::int64_t waiting_elems_ = 0;
     std::int64_t tail_, capacity_;  ///< nothing has lain between them yet
 };
 
 }  // namespace
 
-ElementRuns exchange_in_place(const mpi::ProcessGroup& group, std::byte* data,
-                              std::int64_t elem_bytes, std::int64_t capacity_elems,
+ElementRuns exchange_in_place(const mpi::ProcessGroup& group, const Buffer& buffer,
                               const ElementRuns& sorted, const Scratch& scratch) {
-    return InPlaceExchange(group, data, elem_bytes, capacity_elems, sorted, scratch).run();
+    return InPlaceExchange(group, buffer, sorted, scratch).run();
 }
 
 }  // namespace datamover::alternatives

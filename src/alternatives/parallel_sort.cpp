@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,13 @@ std::int64_t crossing_elems(const ElementRuns& lower, const ElementRuns& upper, 
     return crossing;
 }
 
+/// Elements that lie sorted on each process become sorted over all processes that have any, in
+/// order of rank, by merging pairs of processes. The elements are exchanged through the start of
+/// the scratch, `swapped_elems` at a time (the same on all processes, at most what each has there).
+/// O(log^2 P) merges per process where all have as many elements.
+/// Source: H. Dachsel, M. Hofmann, G. Rünger, Library Support for Parallel Sorting in Scientific
+/// Computations, Euro-Par 2007; the pairs are those of Batcher's merge exchange (D. Knuth, The Art
+/// of Computer Programming, volume 3, algorithm 5.2.2 M).
 class ProcessSort {
 public:
     ProcessSort(const mpi::ProcessGroup& group, std::byte* data, std::int64_t elem_bytes,
@@ -70,13 +78,13 @@ public:
           scratch_(scratch),
           swapped_elems_(swapped_elems),
           tag_(tag),
-          sorter_(data, elem_bytes, scratch.data, scratch.elems) {
-        const auto all = group.exchange(
-            std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), elems_));
+          sorter_(data, elem_bytes, scratch) {
+        const auto all = group.gather({elems_});
         for (int r = 0; r < group.size(); ++r)
-            if (all[static_cast<std::size_t>(r)] > 0) ranks_.push_back(r);
+            if (all[at(r)].front() > 0) ranks_.push_back(r);
     }
 
+    /// Returns what lies here afterwards. Collective.
     ElementRuns run() {
         const int n = static_cast<int>(ranks_.size());
         visit_network(n, [&](int i, int j) { meet(i, j); });
@@ -86,8 +94,6 @@ public:
     }
 
 private:
-    static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
     void meet(int i, int j) {
         const int lower = ranks_[at(i)], upper = ranks_[at(j)];
         if (rank_ == lower) keep_part(upper, true);
@@ -112,35 +118,17 @@ private:
     }
 
     ElementRuns exchange_runs(int peer) const {
-        const auto mine = std::make_shared<std::int64_t>(static_cast<std::int64_t>(runs_.size()));
-        const auto count = std::make_shared<std::int64_t>(0);
-        exchange(peer, {bytes_at(mine.get()), sizeof *mine, mine},
-                 {bytes_at(count.get()), sizeof *count, count});
         constexpr auto run_bytes = static_cast<std::int64_t>(sizeof(ElementRun));
-        const auto sent = std::make_shared<ElementRuns>(runs_);
-        const auto theirs = std::make_shared<ElementRuns>(at(*count));
-        exchange(peer, {bytes_at(sent->data()), *mine * run_bytes, sent},
-                 {bytes_at(theirs->data()), *count * run_bytes, theirs});
-        return *theirs;
-    }
-
-    template <class T>
-    static std::byte* bytes_at(T* data) {
-        return reinterpret_cast<std::byte*>(data);
-    }
-
-    struct Message {
-        std::byte* data = nullptr;
-        std::int64_t bytes = 0;
-        std::shared_ptr<const void> memory{};
-    };
-    /// Sends one message to a peer that sends one here.
-    void exchange(int peer, const Message& out, const Message& in) const {
         mpi::Messages messages(group_, tag_);
-        const mpi::Part to{in.data, in.bytes}, from{out.data, out.bytes};
-        messages.receive({&to, 1}, peer, in.memory);
-        messages.send({&from, 1}, peer, out.memory);
+        const auto sent = std::make_shared<ElementRuns>(runs_);
+        messages.send({reinterpret_cast<std::byte*>(sent->data()), std::ssize(*sent) * run_bytes},
+                      peer, sent);
+        std::int64_t bytes = -1;
+        group_.wait_until([&] { return (bytes = messages.probe(peer)) >= 0; });
+        const auto theirs = std::make_shared<ElementRuns>(at(bytes / run_bytes));
+        messages.receive({reinterpret_cast<std::byte*>(theirs->data()), bytes}, peer, theirs);
         messages.wait();
+        return *theirs;
     }
 
     /// Exchanges elements with those of a peer.
@@ -148,24 +136,27 @@ private:
         for (std::int64_t done = 0; done < elems; done += swapped_elems_) {
             std::byte* part = data_ + (first + done) * bytes_;
             const std::int64_t bytes = std::min(swapped_elems_, elems - done) * bytes_;
-            exchange(peer, {part, bytes, scratch_.owner}, {scratch_.data, bytes, scratch_.owner});
+            mpi::Messages messages(group_, tag_);
+            messages.receive({scratch_.data, bytes}, peer, scratch_.owner);
+            messages.send({part, bytes}, peer, scratch_.owner);
+            messages.wait();
             std::memcpy(part, scratch_.data, at(bytes));
         }
     }
 
     /// Whether the last element of each process goes before the first of the next one. Collective.
     bool in_order() const {
-        // This process's, then those of all.
-        const auto ends = std::make_shared<ElementRuns>(2 + 2 * at(group_.size()));
-        if (!runs_.empty()) (*ends)[0] = runs_.front(), (*ends)[1] = runs_.back();
-        ElementRun* const all = ends->data() + 2;
-        constexpr int bytes = 2 * sizeof(ElementRun);
-        group_.carry_out("MPI_Iallgather", ends, [&](MPI_Request* request) {
-            return MPI_Iallgather(ends->data(), bytes, MPI_BYTE, all, bytes, MPI_BYTE,
-                                  group_.comm(), request);
-        });
-        for (std::size_t k = 0; k + 1 < ranks_.size(); ++k)
-            if (all[2 * at(ranks_[k + 1])] < all[2 * at(ranks_[k]) + 1]) return false;
+        std::vector<std::int64_t> ends;
+        if (!runs_.empty())
+            for (const ElementRun& run : {runs_.front(), runs_.back()})
+                ends.insert(ends.end(), {run.target, run.source, run.first});
+        const auto all = group_.gather(ends);
+        for (std::size_t k = 0; k + 1 < ranks_.size(); ++k) {
+            const auto& next = all[at(ranks_[k + 1])];
+            if (std::ranges::lexicographical_compare(std::span(next).first(3),
+                                                     std::span(all[at(ranks_[k])]).last(3)))
+                return false;
+        }
         return true;
     }
 
@@ -181,16 +172,6 @@ private:
     ElementSorter sorter_;
     std::vector<int> ranks_;  ///< that have elements
 };
-
-}  // namespace
-
-ElementRuns sort_over_processes(const mpi::ProcessGroup& group, std::byte* data,
-                                std::int64_t elem_bytes, const ElementRuns& sorted,
-                                const Scratch& scratch, std::int64_t swapped_elems, int tag) {
-    return ProcessSort(group, data, elem_bytes, sorted, scratch, swapped_elems, tag).run();
-}
-
-namespace {
 
 /// What the paper gives the in-place variant.
 constexpr std::int64_t usual_scratch_elems = 1024;
@@ -209,8 +190,7 @@ ElementRuns sort_locally(const State& s, ElementSorter& sorter, bool stable) {
 ElementRuns runs_by_target(const State& s, bool stable) {
     ElementRuns runs;
     for (int r = 0; r < s.nprocs(); ++r)
-        append(runs, {r, stable ? s.rank() : 0, stable ? 0 : -1,
-                      s.send_counts[static_cast<std::size_t>(r)]});
+        append(runs, {r, stable ? s.rank() : 0, stable ? 0 : -1, s.send_counts[at(r)]});
     return runs;
 }
 
@@ -219,10 +199,10 @@ void exchange_within(State& s, int tag, const Buffer& buffer, bool stable, bool 
     const auto memory = s.group->pool().allocate(room * bytes);
     const Scratch scratch{memory->data, room, memory};
     s.last_move.staged_bytes = room * bytes;
-    ElementSorter sorter(buffer.data, bytes, scratch.data, scratch.elems);
+    ElementSorter sorter(buffer.data, bytes, scratch);
     ElementRuns runs = sort_locally(s, sorter, stable);
-    if (sorts) runs = sort_over_processes(*s.group, buffer.data, bytes, runs, scratch, room, tag);
-    runs = exchange_in_place(*s.group, buffer.data, bytes, buffer.capacity_elems, runs, scratch);
+    if (sorts) runs = ProcessSort(*s.group, buffer.data, bytes, runs, scratch, room, tag).run();
+    runs = exchange_in_place(*s.group, buffer, runs, scratch);
     sorter.sort_runs(0, runs);
 }
 
@@ -236,15 +216,13 @@ void sort_column(State& s, int tag, const ElementColumn& column, const ElementBu
     const auto memory = s.group->pool().allocate((elems + room) * bytes);
     s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), (elems + room) * bytes);
     std::byte* sorted = memory->data;
-    std::vector<std::byte*> places;
-    for (const std::int64_t start : sorted_blocks.starts) places.push_back(sorted + start * bytes);
-    places.push_back(nullptr);
-    fan_out(s.all_elems(), column, places.data());
+    sort_by_target(column, s.all_elems(), sorted_blocks, sorted);
     const Scratch scratch{sorted + elems * bytes, room, memory};
-    const ElementRuns runs = sort_over_processes(*s.group, sorted, bytes, runs_by_target(s, stable),
-                                                 scratch, swapped, tag);
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(s.nprocs()), 0);
-    for (const ElementRun& run : runs) counts[static_cast<std::size_t>(run.target)] += run.elems;
+    const ElementRuns runs =
+        ProcessSort(*s.group, sorted, bytes, runs_by_target(s, stable), scratch, swapped, tag)
+            .run();
+    std::vector<std::int64_t> counts(at(s.nprocs()), 0);
+    for (const ElementRun& run : runs) counts[at(run.target)] += run.elems;
     const auto received = mpi::Blocks::behind(s.group->exchange(counts));
     mpi::all_to_all({memory, result.owner}, sorted, mpi::Blocks::behind(counts), result.data,
                     received, bytes, *s.group);

@@ -35,12 +35,8 @@ public:
           left_(state.recv_counts) {}
 
     void run() {
-        const ElementRange all = s_.all_elems();
-        with_codes(s_.codes, [&](const auto* codes) {
-            for (std::int64_t i = 0; i < s_.elems; ++i)
-                for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
-                    if (codes[e] != all.drop_code) put(static_cast<int>(codes[e]), i);
-        });
+        for_each_entry(s_.all_elems(),
+                       [&](std::int64_t i, auto rank) { put(static_cast<int>(rank), i); });
         for (int r = 0; r < s_.nprocs(); ++r) flush(r);
         const auto comes = [](std::int64_t elems) { return elems > 0; };
         const auto through = [&] {
@@ -85,10 +81,6 @@ private:
     }
 
     void pack(std::byte* to, std::int64_t elem) const {
-        if (one_column_) {
-            std::memcpy(to, place_in(transfer_.columns.front(), elem), at(elem_bytes_));
-            return;
-        }
         for (const ElementColumn& column : transfer_.columns) {
             std::memcpy(to, place_in(column, elem), at(column.elem_bytes));
             to += column.elem_bytes;

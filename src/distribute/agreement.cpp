@@ -3,6 +3,7 @@
 #include "agreement.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "geometry/digest.hpp"
@@ -11,35 +12,26 @@
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/collectives.hpp"
+#include "mpi/part_messages.hpp"
 
 namespace datamover::distribute {
-namespace {
-
-/// Throws on all processes that one of them makes another call than process 0. Collective.
-[[noreturn]] void refuse_different(const mpi::ProcessGroup& group, const Call& call) {
-    mpi::require_same(group, {{"calls of a migration", call.describe()}}, "made");
-    throw Error(ErrorCode::mismatch, "processes made different calls of a migration");
-}
-
-}  // namespace
-
 std::int64_t Call::signature() const {
     geometry::WordDigest words;
-    words.put_all(std::array{geometry::text_digest(what_), geometry::text_digest(how_.method),
-                             std::int64_t{how_.stable}, static_cast<std::int64_t>(op_),
-                             static_cast<std::int64_t>(by_), migration_});
-    for (const ElementColumn& c : columns_)
+    words.put_all(std::array{geometry::text_digest(what), geometry::text_digest(how.method),
+                             std::int64_t{how.stable}, static_cast<std::int64_t>(op),
+                             static_cast<std::int64_t>(by), migration});
+    for (const ElementColumn& c : columns)
         words.put_all(std::array{c.elem_bytes, static_cast<std::int64_t>(c.type),
                                  geometry::text_digest(c.type_name)});
     return words.value();
 }
 
 std::string Call::describe() const {
-    std::string text = std::string(what_);
-    if (!columns_.empty()) {
-        text += columns_.size() == 1 ? " of a column" : concat(" of ", columns_.size(), " columns");
+    std::string text = std::string(what);
+    if (!columns.empty()) {
+        text += columns.size() == 1 ? " of a column" : concat(" of ", columns.size(), " columns");
         std::string separator = " of elements of ";
-        for (const ElementColumn& c : columns_) {
+        for (const ElementColumn& c : columns) {
             text += concat(separator, c.elem_bytes, " bytes");
             const std::string type = c.type_name.empty() && c.type != ScalarType::opaque
                                          ? scalar_name(c.type)
@@ -48,43 +40,26 @@ std::string Call::describe() const {
             separator = " and ";
         }
     }
-    text += " by " + how_.method + (how_.stable ? " in stable order" : " in any order");
-    if (op_ != Op::replace) text += concat(" with op=\"", op_name(op_), '"');
-    if (by_ == ArrivedBy::move) text += " after a move";
-    if (by_ == ArrivedBy::move_in_place) text += " after a move in place";
-    if (migration_ > 0) text += concat(" with migration ", migration_, " of the communicator");
+    text += " by " + how.method + (how.stable ? " in stable order" : " in any order");
+    if (op != Op::replace) text += concat(" with op=\"", op_name(op), '"');
+    if (by == ArrivedBy::move) text += " after a move";
+    if (by == ArrivedBy::move_in_place) text += " after a move in place";
+    if (migration > 0) text += concat(" with migration ", migration, " of the communicator");
     return text;
 }
 
-void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const LocalError& mine,
-                     const Call& call) {
-    if (!all.failed && !all.differ) return;
-    try {
-        if (all.failed) group.agree(mine.told);
-        refuse_different(group, call);
-    } catch (const Error&) {
-        mine.raise_own();
-        throw;
-    }
+Agreement::Agreement(const State& state, NodeSlot& slot, LocalError mine, Call call, bool limited)
+    : s_(state), slot_(slot), mine_(std::move(mine)), call_(std::move(call)) {
+    const std::int64_t signature = call_.signature();
+    numbers_ = std::make_shared<NoticeNumbers>(
+        NoticeNumbers{mine_.told.has_value(), limited, signature, -signature});
 }
 
-bool agree(State& s, NodeSlot& slot, const LocalError& mine, const Call& call, bool limited) {
-    const auto all = exchange_notices(s, slot, {mine.told.has_value(), limited, call.signature()});
-    raise_if_needed(*s.group, all, mine, call);
-    return all.limited;
-}
-
-NoticeExchange::NoticeExchange(const State& state, NodeSlot& slot, const Notice& mine)
-    : s_(state),
-      slot_(slot),
-      numbers_(std::make_shared<NoticeNumbers>(
-          NoticeNumbers{mine.failed, mine.limited, mine.signature, -mine.signature})) {}
-
-NoticeExchange::~NoticeExchange() {
+Agreement::~Agreement() {
     if (request_ != MPI_REQUEST_NULL) s_.group->abandon(numbers_);
 }
 
-void NoticeExchange::post(const std::vector<std::int64_t>& counts) {
+void Agreement::post(const std::vector<std::int64_t>& counts) {
     std::vector<NodeSlot::Numbers> to_each(static_cast<std::size_t>(s_.channel->size()),
                                            {0, *numbers_});
     for (std::size_t p = 0; p < to_each.size() && !counts.empty(); ++p)
@@ -93,25 +68,100 @@ void NoticeExchange::post(const std::vector<std::int64_t>& counts) {
     slot_.post(to_each);
 }
 
-void NoticeExchange::begin() {
+void Agreement::begin() {
     if (!s_.channel->messages_needed()) return;
     mpi::check(MPI_Iallreduce(MPI_IN_PLACE, numbers_->data(), static_cast<int>(numbers_->size()),
                               MPI_INT64_T, MPI_MAX, s_.group->comm(), &request_),
                "MPI_Iallreduce");
 }
 
-bool NoticeExchange::is_complete() {
+bool Agreement::is_complete() {
     int done = 1;
     if (request_ != MPI_REQUEST_NULL)
         mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    return done != 0 && slot_.collect();
+    if (done == 0 || !slot_.collect()) return false;
+    all_ = *numbers_;
+    for (const NodeSlot::Numbers& theirs : slot_.collected())
+        std::ranges::transform(all_, theirs.notice, all_.begin(), std::ranges::max);
+    return true;
 }
 
-Notices NoticeExchange::result() const {
-    NoticeNumbers largest = *numbers_;
-    for (const NodeSlot::Numbers& theirs : slot_.collected())
-        std::ranges::transform(largest, theirs.notice, largest.begin(), std::ranges::max);
-    return {largest[0] != 0, largest[1] != 0, largest[2] != -largest[3]};
+void Agreement::raise_refusal() const {
+    if (!is_refused()) return;
+    try {
+        if (failed()) s_.group->agree(mine_.told);
+        mpi::require_same(*s_.group, {{"calls of a migration", call_.describe()}}, "made");
+        throw Error(ErrorCode::mismatch, "processes made different calls of a migration");
+    } catch (const Error&) {
+        mine_.raise_own();
+        throw;
+    }
+}
+
+bool Agreement::reach() {
+    propagating_errors(s_, [&] {
+        post();
+        begin();
+        s_.group->wait_until([&] { return is_complete(); });
+    });
+    raise_refusal();
+    return is_limited();
+}
+
+// Counts of the elements that go from each process to each other one.
+//
+// On a node counts go through shared memory. Beyond it only pairs with elements exchange a message;
+// that no more are coming is found out by a reduction that starts when all own messages have been
+// received (T. Hoefler, C. Siebert, A. Lumsdaine, Scalable Communication Protocols for Dynamic
+// Sparse Data Exchange, PPoPP 2010, the NBX algorithm).
+
+bool Agreement::reach_with_counts(State& s) {
+    propagating_errors(s, [&] {
+        s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
+        if (mine_.told) s.send_counts = s.recv_counts;
+        post(s.send_counts);
+        if (s.channel->messages_needed())
+            count_beyond_node(s);
+        else
+            s.group->wait_until([&] { return is_complete(); });
+        for (int p = 0; p < s.channel->size(); ++p)
+            s.recv_counts[static_cast<std::size_t>(s.channel->rank_of(p))] =
+                slot_.collected()[static_cast<std::size_t>(p)].count;
+    });
+    raise_refusal();
+    return is_limited();
+}
+
+/// Counts to and from other nodes; completes the agreement, which was posted.
+void Agreement::count_beyond_node(State& s) {
+    const int tag = slot_.count_tag();
+    const auto counts = std::make_shared<std::vector<std::int64_t>>(s.send_counts);
+    mpi::Messages sends(*s.group, tag);
+    for (int r = 0; r < s.nprocs(); ++r) {
+        std::int64_t& count = (*counts)[static_cast<std::size_t>(r)];
+        if (count == 0 || s.channel->position(r) >= 0) continue;
+        sends.send_synchronously({reinterpret_cast<std::byte*>(&count), sizeof count}, r, counts);
+    }
+    const auto arriving = std::make_shared<std::vector<std::int64_t>>(s.send_counts.size(), 0);
+    mpi::Messages receives(*s.group, tag);
+    bool all_sent = false;
+    s.group->wait_until([&] {
+        int arrived = 0;
+        MPI_Status status;
+        mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, s.group->comm(), &arrived, &status),
+                   "MPI_Iprobe");
+        if (arrived) {
+            std::int64_t& count = (*arriving)[static_cast<std::size_t>(status.MPI_SOURCE)];
+            receives.receive({reinterpret_cast<std::byte*>(&count), sizeof count},
+                             status.MPI_SOURCE, arriving);
+            receives.wait();
+        }
+        if (all_sent) return is_complete();
+        all_sent = sends.all_complete();
+        if (all_sent) begin();
+        return false;
+    });
+    s.recv_counts = *arriving;
 }
 
 // Moves of elements between start and wait.
@@ -126,74 +176,16 @@ std::shared_ptr<NodeChannel> with_room(std::shared_ptr<NodeChannel> channel) {
 
 }  // namespace
 
-class StartedMove::Steps final : public SlotOperation {
-public:
-    Steps(State& state, NodeSlot& slot, StartArguments arguments)
-        : SlotOperation(state, slot),
-          brought_(std::move(arguments)),
-          call_(Call("start of a move", {"partition", true}, state.number).with(brought_.columns)),
-          notices_(state, slot, {brought_.local_error.told.has_value(), false, call_.signature()}) {
-    }
-
-    void announce() override {
-        notices_.post();
-        notices_.begin();
-    }
-    void begin() override {}
-
-    /// Hears whether all take part, then pushes the carrier of some columns on, and begins the next
-    /// after it.
-    bool advance() override {
-        if (!heard_) {
-            if (!notices_.is_complete()) return false;
-            heard_ = notices_.result();
-            note_progress();
-        }
-        if (heard_->failed || heard_->differ) return true;
-        while (now_ || next_ < brought_.columns.size()) {
-            if (!now_) {
-                const ColumnTransfer all{brought_.columns, brought_.results};
-                now_ = make_transfer(s_, slot_, all.next(next_, offered_columns));
-                now_->begin();
-                note_progress();
-            }
-            const Progress made = now_->progress();
-            if (made != Progress::none) note_progress();
-            if (made != Progress::complete) return false;
-            now_.reset();
-        }
-        return true;
-    }
-
-    /// Once complete: throws what kept any process from taking part. Collective where it throws.
-    void raise_refusals() const {
-        if (heard_) raise_if_needed(*s_.group, *heard_, brought_.local_error, call_);
-    }
-
-    std::vector<std::int64_t> waiting_for() const override {
-        if (now_) return now_->waiting_for();
-        std::vector<std::int64_t> others;
-        for (int r = 0; r < s_.nprocs(); ++r)
-            if (r != s_.rank()) others.push_back(r);
-        return others;
-    }
-    void keep_memory() noexcept override {
-        if (now_) now_->keep_memory();
-    }
-
-private:
-    StartArguments brought_;
-    Call call_;
-    NoticeExchange notices_;
-    std::optional<Notices> heard_;
-    std::size_t next_ = 0;  ///< column that no carrier has taken yet
-    OperationPtr now_;
-};
-
 StartedMove::StartedMove(State& state, StartArguments arguments)
-    : claim_(with_room(state.channel)),
-      steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(arguments))),
-      round_(state.group, *steps_, "migration") {
+    : StartedMove(state, SlotClaim(with_room(state.channel)), std::move(arguments)) {}
+
+StartedMove::StartedMove(State& state, SlotClaim claim, StartArguments arguments)
+    : SlotOperation(state, claim.slot()),
+      claim_(std::move(claim)),
+      brought_(std::move(arguments)),
+      agreement_(state, slot_, brought_.local_error,
+                 {"start of a move", {"partition", true}, state.number, brought_.columns}),
+      round_(state.group, *this, "migration") {
     round_.start();
     claim_.give_up_after([this] { return round_.test(); });
 }
@@ -204,21 +196,59 @@ StartedMove::~StartedMove() {
     claim_.release();
 }
 
-bool StartedMove::in_flight() const {
-    return !is_told_ && !round_.has_failed();
+void StartedMove::announce() {
+    agreement_.post();
+    agreement_.begin();
+}
+
+/// Hears whether all take part, then pushes the carrier of some columns on, and begins the next
+/// after it.
+bool StartedMove::advance() {
+    if (!agreed_) {
+        if (!agreement_.is_complete()) return false;
+        agreed_ = true;
+        note_progress();
+    }
+    if (agreement_.is_refused()) return true;
+    while (now_ || next_ < brought_.columns.size()) {
+        if (!now_) {
+            const ColumnTransfer all{brought_.columns, brought_.results};
+            now_ = make_transfer(s_, slot_, all.next(next_, offered_columns));
+            now_->begin();
+            note_progress();
+        }
+        const Progress made = now_->progress();
+        if (made != Progress::none) note_progress();
+        if (made != Progress::complete) return false;
+        now_.reset();
+    }
+    return true;
+}
+
+std::vector<std::int64_t> StartedMove::waiting_for() const {
+    if (now_) return now_->waiting_for();
+    std::vector<std::int64_t> others;
+    for (int r = 0; r < s_.nprocs(); ++r)
+        if (r != s_.rank()) others.push_back(r);
+    return others;
+}
+
+void StartedMove::keep_memory() noexcept {
+    SlotOperation::keep_memory();
+    if (now_) now_->keep_memory();
 }
 
 bool StartedMove::test() {
     if (!round_.test()) return false;
     is_told_ = true;
-    steps_->raise_refusals();
+    agreement_.raise_refusal();
     return true;
 }
 
 void StartedMove::wait(std::optional<double> timeout_seconds) {
     round_.wait(timeout_seconds);
     is_told_ = true;
-    steps_->raise_refusals();
+    agreement_.raise_refusal();
 }
 
 void SlotOperation::keep_memory() noexcept {

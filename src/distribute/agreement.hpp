@@ -40,62 +40,58 @@ LocalError local_error_of(const mpi::ProcessGroup& group, Work&& work) {
 }
 
 /// What a process calls; in words only where they differ.
-class Call {
-public:
-    /// `migration`: its number on the communicator, where there is one already.
-    Call(const char* what, const CarryOptions& how, std::int64_t migration = 0)
-        : what_(what), how_(how), migration_(migration) {}
-    Call& with(std::span<const ElementColumn> columns) {
-        columns_ = columns;
-        return *this;
-    }
-    Call& with(Op op, ArrivedBy by) {
-        op_ = op;
-        by_ = by;
-        return *this;
-    }
-    /// Not negative, and small enough for a Notice.
+struct Call {
+    const char* what;
+    CarryOptions how;
+    std::int64_t migration = 0;  ///< its number on the communicator, where there is one already
+    std::span<const ElementColumn> columns{};
+    Op op = Op::replace;
+    ArrivedBy by = ArrivedBy::any;
+
+    /// Not negative.
     std::int64_t signature() const;
     std::string describe() const;
-
-private:
-    const char* what_;
-    CarryOptions how_;
-    std::int64_t migration_;
-    std::span<const ElementColumn> columns_{};
-    Op op_ = Op::replace;
-    ArrivedBy by_ = ArrivedBy::any;
 };
 
-/// All throw the error of the lowest process that has one; likewise where they call different
-/// things. True when anybody has to keep to a limit. Collective.
-bool agree(State& state, NodeSlot& slot, const LocalError& mine, const Call& call,
-           bool limited = false);
-/// The part of it after notices have been exchanged.
-void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const LocalError& mine,
-                     const Call& call);
-
-/// One exchange of notices: on a node through a slot, beyond it by a reduction.
-class NoticeExchange {
+/// The agreement of all processes on a call: whether one of them cannot take part, or calls another
+/// thing, and whether one has to keep to a limit of memory. On a node through a slot, beyond it by
+/// a reduction.
+class Agreement {
 public:
-    NoticeExchange(const State& state, NodeSlot& slot, const Notice& mine);
-    ~NoticeExchange();
-    NoticeExchange(const NoticeExchange&) = delete;
-    NoticeExchange& operator=(const NoticeExchange&) = delete;
+    Agreement(const State& state, NodeSlot& slot, LocalError mine, Call call, bool limited = false);
+    ~Agreement();
+    Agreement(const Agreement&) = delete;
+    Agreement& operator=(const Agreement&) = delete;
 
     /// Tells the processes of the node, and a number to each rank of them where there are any.
     /// Never waits.
     void post(const std::vector<std::int64_t>& counts = {});
     /// Tells those beyond it. Never waits. All processes begin theirs in the same order.
     void begin();
-    /// Once it is true, `result` tells what all have told.
+    /// Once it is true, the others are known.
     bool is_complete();
-    Notices result() const;
+    bool is_refused() const { return failed() || all_[2] != -all_[3]; }
+    bool is_limited() const { return all_[1] != 0; }
+    /// If it is refused, all throw the error of the lowest process that has one, or where they call
+    /// different things. Collective where it throws.
+    void raise_refusal() const;
+
+    /// All of it. True when anybody has to keep to a limit. Collective.
+    bool reach();
+    /// Likewise; tells everybody how many elements come, and fills recv_counts. With a failure of
+    /// its own a process sends nothing.
+    bool reach_with_counts(State& state);
 
 private:
+    bool failed() const { return all_[0] != 0; }
+    void count_beyond_node(State& state);
+
     const State& s_;
     NodeSlot& slot_;
-    std::shared_ptr<NoticeNumbers> numbers_;  ///< this process's, then the largest of all
+    LocalError mine_;
+    Call call_;
+    std::shared_ptr<NoticeNumbers> numbers_;  ///< this process's, then the largest of other nodes
+    NoticeNumbers all_{};                     ///< the largest of all
     MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
@@ -111,13 +107,13 @@ struct StartArguments {
 /// A move in flight. It is the round of an operation that first hears whether all processes take
 /// part, then carries the elements; where one does not, it ends there, and all raise that when they
 /// wait.
-class StartedMove {
+class StartedMove final : public SlotOperation {
 public:
     /// Begins, and waits for nobody, unless the operation that was begun as many before as there
     /// may be in flight is not complete: then for that. All processes begin theirs in the same
     /// order. Throws peer_failed, invalid_state (too many in flight).
     StartedMove(State& state, StartArguments arguments);
-    ~StartedMove();
+    ~StartedMove() override;
     StartedMove(const StartedMove&) = delete;
     StartedMove& operator=(const StartedMove&) = delete;
 
@@ -125,13 +121,23 @@ public:
     bool test();
     void wait(std::optional<double> timeout_seconds);
     /// Until test or wait has told of its end, whichever thread completed it.
-    bool in_flight() const;
+    bool in_flight() const { return !is_told_ && !round_.has_failed(); }
+
+    void announce() override;
+    void begin() override {}
+    std::vector<std::int64_t> waiting_for() const override;
+    void keep_memory() noexcept override;
 
 private:
-    class Steps;
+    StartedMove(State& state, SlotClaim claim, StartArguments arguments);
+    bool advance() override;
 
     SlotClaim claim_;
-    std::unique_ptr<Steps> steps_;
+    StartArguments brought_;
+    Agreement agreement_;
+    bool agreed_ = false;
+    std::size_t next_ = 0;  ///< column that no carrier has taken yet
+    OperationPtr now_;
     Round round_;
     bool is_told_ = false;  ///< of the thread that uses the migration
 };

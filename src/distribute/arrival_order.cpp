@@ -16,29 +16,25 @@ struct Label {
     auto operator<=>(const Label&) const = default;
 };
 
-std::vector<Label> own_labels(const State& s, std::int64_t room) {
-    std::vector<Label> labels(static_cast<std::size_t>(room));
-    for (std::int64_t i = 0; i < s.elems; ++i) labels[static_cast<std::size_t>(i)] = {s.rank(), i};
-    return labels;
-}
-
 /// The labels of what arrives, in the order of a delivery. Collective.
 std::vector<Label> delivered(State& s, NodeSlot& slot, const Delivery& how) {
     constexpr auto bytes = static_cast<std::int64_t>(sizeof(Label));
     const Method& method = *find_method(how.method);
+    const auto data_of = [](std::vector<Label>& labels) {
+        return reinterpret_cast<std::byte*>(labels.data());
+    };
+    std::vector<Label> labels(static_cast<std::size_t>(
+        how.in_place ? std::max({how.capacity_elems, s.elems, s.received()}) : s.elems));
+    for (std::int64_t i = 0; i < s.elems; ++i) labels[static_cast<std::size_t>(i)] = {s.rank(), i};
     if (how.in_place) {
-        std::vector<Label> labels =
-            own_labels(s, std::max({how.capacity_elems, s.elems, s.received()}));
-        auto* data = reinterpret_cast<std::byte*>(labels.data());
-        exchange(method, s, slot, {data, bytes, how.capacity_elems, how.scratch_elems}, false);
+        exchange(method, s, slot, {data_of(labels), bytes, how.capacity_elems, how.scratch_elems},
+                 false);
         labels.resize(static_cast<std::size_t>(s.received()));
         return labels;
     }
-    const std::vector<Label> labels = own_labels(s, s.elems);
     std::vector<Label> result(static_cast<std::size_t>(s.received()));
     const ElementColumn column{labels.data(), bytes, bytes};
-    const ElementBuffer buffer{
-        reinterpret_cast<std::byte*>(result.data()), s.received() * bytes, {}};
+    const ElementBuffer buffer{data_of(result), s.received() * bytes, {}};
     move(method, s, slot, {{&column, 1}, {&buffer, 1}}, false);
     return result;
 }
@@ -55,31 +51,29 @@ std::vector<std::int64_t> places_of(const std::vector<Label>& labels) {
 
 }  // namespace
 
-void ArrivalOrders::record(ArrivedBy by, const std::optional<Delivery>& delivery) {
-    const bool in_place = by == ArrivedBy::move_in_place;
-    differ_ =
-        differ_ || (moved_ && delivery != move_) || (moved_in_place_ && delivery != in_place_);
-    (in_place ? in_place_ : move_) = delivery;
-    (in_place ? moved_in_place_ : moved_) = true;
+void ArrivalOrders::record(ArrivedBy by, const Delivery& delivery) {
+    for (const std::optional<Delivery>& last : {move_, in_place_})
+        differ_ = differ_ || (last && *last != delivery);
+    (by == ArrivedBy::move_in_place ? in_place_ : move_) = delivery;
 }
 
-const std::optional<Delivery>& ArrivalOrders::chosen(ArrivedBy by) const {
+Delivery ArrivalOrders::chosen(ArrivedBy by) const {
     if (by == ArrivedBy::any && differ_)
         throw Error(ErrorCode::invalid_state,
                     "this migration has delivered elements in different orders; say by which "
                     "call the values that go back had arrived, move or move_in_place");
-    const bool in_place = by == ArrivedBy::move_in_place || (by == ArrivedBy::any && !moved_);
-    return in_place ? in_place_ : move_;
+    const bool in_place = by == ArrivedBy::move_in_place || (by == ArrivedBy::any && !move_);
+    return (in_place ? in_place_ : move_).value_or(Delivery{});
 }
 
 const std::vector<std::int64_t>& ArrivalOrders::places(State& s, NodeSlot& slot,
-                                                       const std::optional<Delivery>& delivery) {
+                                                       const Delivery& delivery) {
     if (known_ == delivery) return places_;
     places_ = {};
-    known_.reset();
-    if (!delivery) return places_;
+    known_ = {};
+    if (delivery.method.empty()) return places_;
     // All have agreed to go on: who has no memory for it does not leave the others waiting.
-    propagating_errors(s, [&] { places_ = places_of(delivered(s, slot, *delivery)); });
+    propagating_errors(s, [&] { places_ = places_of(delivered(s, slot, delivery)); });
     known_ = delivery;
     return places_;
 }

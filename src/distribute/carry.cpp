@@ -6,6 +6,7 @@
 // staging memory from which the receiver copies (on the node) or a message is sent (beyond it).
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lanes.hpp"
 #include "memory/cache_lines.hpp"
@@ -50,49 +51,46 @@ public:
 
     std::vector<std::int64_t> waiting_for() const override {
         std::vector<std::int64_t> ranks = lanes_.waiting_for();
-        for (const Unknown& target : unknown_) ranks.push_back(target.rank);
+        for (const Target& target : unknown_) ranks.push_back(target.rank);
         return ranks;
     }
 
 private:
-    /// A target whose window is not known yet.
-    struct Unknown {
+    /// A process that elements go to; this process itself has no position.
+    struct Target {
         int rank = 0, position = -1;
-    };
-    /// A target whose elements are written where they belong; this process itself has no position.
-    struct Direct {
-        int rank = 0, position = -1;
-        std::vector<std::byte*> next;  ///< per column
-    };
-    /// A target whose elements are staged.
-    struct Staged {
-        int rank = 0, position = -1;
-        std::int64_t elems = 0, offset_bytes = 0;  ///< in this round
+        std::vector<std::byte*> next{};            ///< per column: where they are written directly
+        std::int64_t elems = 0, offset_bytes = 0;  ///< staged in this round
     };
     /// Tells the senders on the node where their elements belong.
     void offer_windows() {
-        std::vector<int> senders;  // ranks
-        for (int r = 0; r < s_.nprocs(); ++r)
-            if (r != s_.rank() && s_.recv_counts[at(r)] > 0 && channel_.position(r) >= 0)
-                senders.push_back(r);
-        std::vector<std::optional<memory::SharedPlace>> windows;
-        bool reachable = true;
-        for (std::size_t c = 0; !senders.empty() && reachable && c < transfer_.columns.size();
-             ++c) {
-            windows.push_back(
-                share(transfer_.results[c].data, s_.received() * transfer_.columns[c].elem_bytes));
-            reachable = windows.back().has_value();
-        }
-        for (const int r : senders) {
+        std::vector<memory::SharedPlace>
+            windows;  // of the results, as far as the node reaches them
+        bool is_shared = false;
+        for (int r = 0; r < s_.nprocs(); ++r) {
             const int p = channel_.position(r);
+            if (r == s_.rank() || p < 0 || s_.recv_counts[at(r)] == 0) continue;
+            if (!std::exchange(is_shared, true)) windows = share_results();
+            const bool reachable = windows.size() == transfer_.columns.size();
             Offer& offer = slot_.prepare(Topic::windows, p);
             offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
             for (std::size_t c = 0; reachable && c < windows.size(); ++c) {
-                offer.places[c] = *windows[c];
+                offer.places[c] = windows[c];
                 offer.places[c].offset_bytes += next_[at(r)] * transfer_.columns[c].elem_bytes;
             }
             slot_.publish(Topic::windows, p);
         }
+    }
+
+    std::vector<memory::SharedPlace> share_results() {
+        std::vector<memory::SharedPlace> windows;
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+            const auto window =
+                share(transfer_.results[c].data, s_.received() * transfer_.columns[c].elem_bytes);
+            if (!window) break;
+            windows.push_back(*window);
+        }
+        return windows;
     }
 
     void find_targets() {
@@ -101,10 +99,8 @@ private:
             const int p = channel_.position(r);
             if (r == s_.rank())
                 direct_.push_back({r, -1, own_places()});
-            else if (p < 0)
-                staged_.push_back({r, p});
             else
-                unknown_.push_back({r, p});
+                (p < 0 ? staged_ : unknown_).push_back({r, p});
         }
     }
 
@@ -118,18 +114,14 @@ private:
 
     /// True when it is known of all targets how elements get there.
     bool find_windows() {
-        std::erase_if(unknown_, [&](const Unknown& target) {
+        std::erase_if(unknown_, [&](Target& target) {
             const Offer* offer = slot_.take(Topic::windows, target.position);
             if (!offer) return false;
             note_progress();
-            if (offer->kind != OfferKind::reachable) {
-                staged_.push_back({target.rank, target.position});
-                return true;
-            }
-            Direct direct{target.rank, target.position, {}};
-            for (std::size_t c = 0; c < transfer_.columns.size(); ++c)
-                direct.next.push_back(channel_.address(target.position, offer->places[c]));
-            direct_.push_back(std::move(direct));
+            const bool reachable = offer->kind == OfferKind::reachable;
+            for (std::size_t c = 0; reachable && c < transfer_.columns.size(); ++c)
+                target.next.push_back(channel_.address(offer->places[c]));
+            (reachable ? direct_ : staged_).push_back(std::move(target));
             return true;
         });
         return unknown_.empty();
@@ -140,7 +132,7 @@ private:
         const std::int64_t limit = s_.options.max_bytes;
         if (limit == 0 || staged_.empty()) return s_.elems;
         std::vector<char> is_staged(places_.size(), 0);
-        for (const Staged& target : staged_) is_staged[at(target.rank)] = 1;
+        for (const Target& target : staged_) is_staged[at(target.rank)] = 1;
         std::int64_t room = limit / elem_bytes_;
         return with_codes(*range_.codes, [&](const auto* codes) {
             std::int64_t i = range_.begin_elem;
@@ -161,9 +153,9 @@ private:
         range_.end_elem = std::min(round_end(), s_.elems);
         stage(range_.begin_elem == 0 && range_.end_elem == s_.elems);
         for (std::size_t c = 0; c < transfer_.columns.size(); ++c) fan_out_column(c);
-        for (const Staged& target : staged_) dispatch(target);
+        for (const Target& target : staged_) dispatch(target);
         fanned_out_ = range_.end_elem >= s_.elems;
-        for (const Direct& target : direct_)
+        for (const Target& target : direct_)
             if (fanned_out_ && target.position >= 0) {
                 slot_.prepare(Topic::elements, target.position).kind = OfferKind::done;
                 slot_.publish(Topic::elements, target.position);
@@ -179,7 +171,7 @@ private:
             count_range(range_, counts.data());
         }
         std::int64_t bytes = 0;
-        for (Staged& target : staged_) {
+        for (Target& target : staged_) {
             target.elems = whole ? s_.send_counts[at(target.rank)] : counts[at(target.rank)];
             target.offset_bytes = bytes;
             bytes += s_.options.max_bytes == 0 ? memory::whole_lines(target.elems * elem_bytes_)
@@ -195,14 +187,14 @@ private:
     void fan_out_column(std::size_t c) {
         std::int64_t before = 0;
         for (std::size_t i = 0; i < c; ++i) before += transfer_.columns[i].elem_bytes;
-        for (const Direct& target : direct_) places_[at(target.rank)] = target.next[c];
-        for (const Staged& target : staged_)
+        for (const Target& target : direct_) places_[at(target.rank)] = target.next[c];
+        for (const Target& target : staged_)
             places_[at(target.rank)] = staging_->data + target.offset_bytes + target.elems * before;
         fan_out(range_, transfer_.columns[c], places_.data());
-        for (Direct& target : direct_) target.next[c] = places_[at(target.rank)];
+        for (Target& target : direct_) target.next[c] = places_[at(target.rank)];
     }
 
-    void dispatch(const Staged& target) {
+    void dispatch(const Target& target) {
         if (target.elems == 0) return;
         const std::byte* from = staging_->data + target.offset_bytes;
         const mpi::Part part{from, target.elems * elem_bytes_,
@@ -250,9 +242,8 @@ private:
     /// Of the results, into which messages are received.
     std::shared_ptr<std::vector<std::shared_ptr<const void>>> owners_ =
         std::make_shared<std::vector<std::shared_ptr<const void>>>();
-    std::vector<Unknown> unknown_;
-    std::vector<Direct> direct_;
-    std::vector<Staged> staged_;
+    /// Targets whose window is not known yet, those that are written directly, and the others.
+    std::vector<Target> unknown_, direct_, staged_;
     memory::AllocationPtr staging_;
 };
 

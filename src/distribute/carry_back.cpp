@@ -207,11 +207,9 @@ void carry_in_rounds(State& s, NodeSlot& slot, const ReverseTransfer& way) {
     const std::int64_t most =
         std::max<std::int64_t>(1, s.limit_bytes / (2 * way.transfer.elem_bytes()) / s.nprocs());
     ElementRange range = s.all_elems();
-    std::int64_t rounds = 0;
-    for (range.end_elem = 0; range.end_elem < s.elems; ++rounds) next_wanted(s, range, most);
     range.end_elem = 0;
     std::vector<std::int64_t> first = s.recv_starts;
-    for (rounds = s.group->maximum({rounds}).front(); rounds > 0; --rounds) {
+    while (s.group->maximum({range.end_elem < s.elems}).front() > 0) {
         const auto wanted = next_wanted(s, range, most);
         const auto given = s.group->exchange(wanted);
         BackCarrier carrier(s, slot, way, {range, wanted, given, first});

@@ -6,16 +6,14 @@
 #include "datamover/index_lists.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "datamover/migration.hpp"
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "geometry/record_index.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
 
@@ -112,41 +110,6 @@ std::int64_t index_of(const Held& held) {
     return held.index;
 }
 
-/// What a process was told of its range of the directory, found by index in O(1): chains of those
-/// with one place in a table, which is the index's own where enough of the range is held.
-class Told {
-public:
-    Told(const std::vector<Held>& held, std::int64_t first, std::int64_t range)
-        : held_(held), first_(first), next_(held.size()) {
-        const std::size_t hashed = std::bit_ceil(2 * held.size() + 1);
-        dense_ = range <= static_cast<std::int64_t>(4 * hashed);
-        heads_.assign(dense_ ? static_cast<std::size_t>(range) : hashed, none);
-        for (std::size_t k = held.size(); k-- > 0;) {  // so that chains keep the order
-            std::size_t& head = heads_[place(held[k].index)];
-            next_[k] = head;
-            head = k;
-        }
-    }
-    template <class Visit>
-    void for_each(std::int64_t index, Visit&& visit) const {
-        for (std::size_t k = heads_[place(index)]; k != none; k = next_[k])
-            if (held_[k].index == index) visit(held_[k]);
-    }
-
-private:
-    static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-
-    std::size_t place(std::int64_t index) const {
-        if (dense_) return static_cast<std::size_t>(index - first_);
-        return static_cast<std::size_t>(geometry::hash_words({&index, 1})) & (heads_.size() - 1);
-    }
-
-    const std::vector<Held>& held_;
-    std::int64_t first_;
-    bool dense_ = false;
-    std::vector<std::size_t> heads_, next_;
-};
-
 /// One process's way through index_lists; its steps are taken by all processes in this order.
 class Maker {
 public:
@@ -163,39 +126,27 @@ public:
         asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
     }
 
-    /// What all processes are told: words that have to be the same, then each list's length and
-    /// digest.
-    void summarise(std::span<const std::span<const std::int64_t>> mine,
-                   std::span<const Layout> partners) {
-        words_ = shape_.to_vector();
-        words_.push_back(static_cast<std::int64_t>(mine.size()));
-        for (const Layout& partner : partners) words_.push_back(partner.digest());
-        head_words_ = words_.size();
+    /// Compares what all have to pass alike, then tells all the lists' lengths and digests.
+    /// Collective.
+    void tell(std::span<const std::span<const std::int64_t>> mine,
+              std::span<const Layout> partners) {
+        std::vector<std::int64_t> same = {shape_.dims(), std::ssize(mine), std::ssize(partners)};
+        for (const std::int64_t extent : shape_.to_vector()) same.push_back(extent);
+        const std::size_t first_partner = same.size();
+        for (const Layout& partner : partners) same.push_back(partner.digest());
+        mpi::require_same(*group_, same, [&](std::size_t i) -> mpi::PassedValue {
+            if (i == 1) return {"numbers of lists", std::to_string(mine.size())};
+            if (i == 2) return {"numbers of partners", std::to_string(partners.size())};
+            if (i < first_partner) return {"shapes", shape_.to_string()};
+            return {"partners", partners[i - first_partner].describe()};
+        });
+        std::vector<std::int64_t> words;
         for (const auto& list : mine) {
             geometry::WordDigest digest;
             digest.put_all(list);
-            words_.push_back(static_cast<std::int64_t>(list.size()));
-            words_.push_back(digest.value());
+            words.insert(words.end(), {std::ssize(list), digest.value()});
         }
-    }
-
-    void tell() { told_ = group_->gather(words_); }
-
-    /// Collective.
-    void compare(std::size_t num_lists, std::span<const Layout> partners) const {
-        const auto head = std::span(words_).first(head_words_);
-        const auto is_same = [&](const std::vector<std::int64_t>& told) {
-            return told.size() == words_.size() &&
-                   std::ranges::equal(std::span(told).first(head_words_), head);
-        };
-        if (std::ranges::all_of(told_, is_same)) return;
-        std::vector<mpi::PassedValue> passed = {
-            {"shapes", shape_.to_string()},
-            {"numbers of lists", std::to_string(num_lists)},
-            {"numbers of partners", std::to_string(partners.size())}};
-        for (const Layout& partner : partners) passed.push_back({"partners", partner.describe()});
-        mpi::require_same(*group_, passed);
-        throw Error(ErrorCode::mismatch, "processes passed different partners");
+        told_ = group_->gather(words);
     }
 
     void ask() {
@@ -219,9 +170,9 @@ public:
         geometry::WordDigest digest;
         digest.put_all(shape_.to_vector());
         for (const auto& words : told_) {
-            part.counts.push_back(words[head_words_ + 2 * number]);
-            digest.put(words[head_words_ + 2 * number]);
-            digest.put(words[head_words_ + 2 * number + 1]);
+            part.counts.push_back(words[2 * number]);
+            digest.put(words[2 * number]);
+            digest.put(words[2 * number + 1]);
         }
         part.digest = digest.value();
         std::vector<std::int64_t> found;
@@ -281,14 +232,19 @@ private:
     /// This process's part of the directory: to each who asks, all that hold the index.
     void answer(const Arrived<Held>& held, const Arrived<std::int64_t>& asked,
                 std::vector<Held>& answers, std::vector<std::int64_t>& askers) const {
-        const Told told(held.elems, group_->rank() * range_, range_);
+        const std::int64_t first = group_->rank() * range_;
+        std::vector<std::int64_t> indices;
+        indices.reserve(held.elems.size());
+        for (const Held& h : held.elems) indices.push_back(h.index - first);
+        const IndexList directory({range_}, std::array{std::int64_t{0}, std::ssize(indices)},
+                                  indices);
         answers.reserve(asked.elems.size());
         askers.reserve(asked.elems.size());
         for (std::size_t q = 0; q < asked.elems.size(); ++q)
-            told.for_each(asked.elems[q], [&](const Held& h) {
-                answers.push_back(h);
+            for (const IndexList::Holder& holder : directory.holders(asked.elems[q] - first)) {
+                answers.push_back(held.elems[static_cast<std::size_t>(holder.position)]);
                 askers.push_back(asked.source[q]);
-            });
+            }
     }
 
     MPI_Comm comm_;
@@ -297,9 +253,7 @@ private:
     std::int64_t range_;  ///< of indices in the directory, for each process
     std::vector<Held> held_, answers_;
     std::vector<std::int64_t> asked_;  ///< ascending: own indices of all lists and partners
-    std::vector<std::int64_t> words_;
-    std::vector<std::vector<std::int64_t>> told_;
-    std::size_t head_words_ = 0;
+    std::vector<std::vector<std::int64_t>> told_;  ///< per process: length and digest of each list
 };
 
 }  // namespace
@@ -312,10 +266,8 @@ std::vector<IndexList> index_lists(MPI_Comm comm, const Point& shape,
     mpi::collectively(*group, [&] {
         maker.emplace(comm, group, shape);
         maker->read(mine, partners);
-        maker->summarise(mine, partners);
     });
-    maker->tell();
-    maker->compare(mine.size(), partners);
+    maker->tell(mine, partners);
     maker->ask();
     std::vector<IndexList> lists;
     mpi::collectively(*group, [&] {

@@ -45,7 +45,7 @@ bool Lanes::looks_ahead(LaneSource& source) {
     source.elems = offer->elems;
     if (offer->kind == OfferKind::done) source.left = source.elems = 0;
     for (std::size_t i = 0; offer->kind == OfferKind::reachable && i < offer->parts; ++i)
-        source.places.push_back(s_.channel->address(source.position, offer->places[i]));
+        source.places.push_back(s_.channel->address(offer->places[i]));
     return true;
 }
 

@@ -61,17 +61,6 @@ double fastest_turn(Work&& work) {
     return best;
 }
 
-/// The times of the slowest process for each method, on all processes.
-void agree_on_times(MethodTimes& all, const mpi::ProcessGroup& group) {
-    constexpr double nanoseconds = 1e9;
-    std::vector<std::int64_t> times;
-    for (const MethodTime& time : all.times)
-        times.push_back(static_cast<std::int64_t>(time.seconds * nanoseconds));
-    times = group.maximum(std::move(times));
-    for (std::size_t i = 0; i < times.size(); ++i)
-        all.times[i].seconds = static_cast<double>(times[i]) / nanoseconds;
-}
-
 /// Whether a method works for any number of elements.
 bool suffices(const Method& method, bool in_place) {
     return (!in_place || method.move_in_place) &&
@@ -103,23 +92,23 @@ void measure(const State& of, NodeSlot& slot, std::int64_t elem_bytes, bool in_p
 }  // namespace
 
 const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) const {
-    if (times.empty()) return candidates.front();
     const std::int64_t sampled = sampled_elem_bytes[elem_bytes < large_elem_bytes ? 0 : 1];
-    std::vector<std::pair<const std::string*, double>> seconds;
-    for (const MethodTime& time : times) {
-        if (time.in_place != in_place || (!in_place && time.elem_bytes != sampled)) continue;
-        const auto known = std::ranges::find_if(
-            seconds, [&](const auto& one) { return *one.first == time.method; });
-        if (known == seconds.end())
-            seconds.emplace_back(&time.method, time.seconds);
-        else
-            known->second += time.seconds;
-    }
-    auto best = seconds.front();
-    best.second *= clearly_faster;
-    for (const auto& one : seconds)
-        if (one.second < best.second) best = one;
-    return *best.first;
+    const auto seconds_of = [&](const std::string& method) {
+        double seconds = 0;
+        for (const MethodTime& time : times)
+            if (time.method == method && time.in_place == in_place &&
+                (in_place || time.elem_bytes == sampled))
+                seconds += time.seconds;
+        return seconds;
+    };
+    const std::string* best = &candidates.front();
+    double best_seconds = clearly_faster * seconds_of(*best);
+    for (const std::string& method : candidates)
+        if (const double seconds = seconds_of(method); seconds > 0 && seconds < best_seconds) {
+            best = &method;
+            best_seconds = seconds;
+        }
+    return *best;
 }
 
 const MethodTimes& method_times(const State& state, NodeSlot& slot) {
@@ -130,7 +119,14 @@ const MethodTimes& method_times(const State& state, NodeSlot& slot) {
             measure(state, slot, bytes, false, *measured);
             measure(state, slot, bytes, true, *measured);
         }
-        agree_on_times(*measured, *state.group);
+        // On all processes those of the slowest one.
+        constexpr double nanoseconds = 1e9;
+        std::vector<std::int64_t> times_ns;
+        for (const MethodTime& time : measured->times)
+            times_ns.push_back(static_cast<std::int64_t>(time.seconds * nanoseconds));
+        times_ns = state.group->maximum(std::move(times_ns));
+        for (std::size_t i = 0; i < times_ns.size(); ++i)
+            measured->times[i].seconds = static_cast<double>(times_ns[i]) / nanoseconds;
         return measured;
     });
 }

@@ -133,17 +133,13 @@ void begin_move(State& s, const std::string& method) {
     ++s.counters.moves;
 }
 
-/// Moves columns that are known to fit. Collective.
-void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
-               std::span<const ElementColumn> columns, std::span<const ElementBuffer> results) {
-    const std::string method = resolved(s, slot, how.method, columns, false);
-    begin_move(s, method);
-    // Without being asked for, no method takes an order of its own.
-    const bool stable = how.stable || method != how.method;
-    distribute::move(*method_of(method), s, slot, {columns, results}, stable);
-    std::optional<distribute::Delivery> delivery;
-    if (!stable && method == "sort") delivery = {method};
-    s.orders.record(ArrivedBy::move, delivery);
+/// A slot for a call that all processes have agreed on. Collective; throws what kept any of them
+/// from taking part.
+distribute::SlotClaim agreed(const State& s, const distribute::LocalError& mine,
+                             const distribute::Call& call) {
+    distribute::SlotClaim claim(s.channel);
+    distribute::Agreement(s, claim.slot(), mine, call).reach();
+    return claim;
 }
 
 /// Moves columns into what `results_for` gives for them. Collective.
@@ -160,17 +156,15 @@ void move_into(State& s, std::span<const ElementColumn> columns,
         results = results_for(full);
         check_columns(s, full, s.elems, results, s.received());
     });
-    const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine, distribute::Call("move", how, s.number).with(columns));
-    carry_all(s, claim.slot(), how, full, results);
-}
-
-/// Throws where a migration was asked for what start does not do.
-void check_startable(const State& s) {
-    const std::string& method = s.options.carry.method;
-    if (method != "auto" && method != "partition")
-        throw make_error(ErrorCode::unsupported,
-                         "start moves by partition, this migration was made for ", method);
+    const auto claim = agreed(s, mine, {"move", how, s.number, columns});
+    const std::string method = resolved(s, claim.slot(), how.method, full, false);
+    begin_move(s, method);
+    // Without being asked for, no method takes an order of its own.
+    const bool stable = how.stable || method != how.method;
+    distribute::move(*method_of(method), s, claim.slot(), {full, results}, stable);
+    distribute::Delivery delivery;
+    if (!stable && method == "sort") delivery = {method};
+    s.orders.record(ArrivedBy::move, delivery);
 }
 
 /// Ends the move in flight where `work` says so, or it fails; after a timeout it is still there.
@@ -187,15 +181,7 @@ void ending_a_move(State& s, const char* call, Work&& work) {
         throw;
     }
     end();
-    if (!s.started) s.orders.record(ArrivedBy::move, std::nullopt);
-}
-
-distribute::Call explaining(const State& s) {
-    return {"explanation", s.options.carry, s.number};
-}
-
-CarryOptions in_place_options(const State& s, const std::optional<CarryOptions>& how) {
-    return how ? *how : CarryOptions{s.options.carry.method, false};
+    if (!s.started) s.orders.record(ArrivedBy::move, {});
 }
 
 }  // namespace
@@ -221,11 +207,9 @@ Migration::State::State(mpi::ProcessGroupPtr of_group,
         counts.pop_back();
         send_counts = std::move(counts);
     });
-    const distribute::Call call("construction", options.carry);
-    const auto all = distribute::exchange_counts(
-        *this, slot, {mine.told.has_value(), options.max_bytes > 0, call.signature()});
-    distribute::raise_if_needed(*group, all, mine, call);
-    if (all.limited) {
+    if (distribute::Agreement(*this, slot, mine, {"construction", options.carry},
+                              options.max_bytes > 0)
+            .reach_with_counts(*this)) {
         constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
         limit_bytes = -group->maximum({options.max_bytes > 0 ? -options.max_bytes : -none}).front();
     }
@@ -302,7 +286,7 @@ void Migration::move_in_place(void* data, std::int64_t elem_bytes, std::int64_t 
 void Migration::move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
                               const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
-    const CarryOptions how = in_place_options(s, given);
+    const CarryOptions how = given.value_or(CarryOptions{s.options.carry.method, false});
     const std::int64_t bytes = buffer.elem_bytes;
     bool beyond_limit = false;
     const auto mine = distribute::local_error_of(*s.group, [&] {
@@ -320,9 +304,10 @@ void Migration::move_in_place(const ElementColumn& buffer, std::int64_t capacity
         beyond_limit = s.limit_bytes > 0 && distribute::in_place_bytes(s, bytes) > s.limit_bytes;
     });
     const distribute::SlotClaim claim(s.channel);
-    const distribute::Call call =
-        distribute::Call("move in place", how, s.number).with(std::span(&buffer, 1));
-    const bool limited = distribute::agree(s, claim.slot(), mine, call, beyond_limit);
+    const bool limited =
+        distribute::Agreement(s, claim.slot(), mine, {"move in place", how, s.number, {&buffer, 1}},
+                              beyond_limit)
+            .reach();
     std::string method = resolved(s, claim.slot(), how.method, {&buffer, 1}, true);
     bool stable = how.stable;
     if (method == "partition" && limited) method = "alltoallv";
@@ -334,7 +319,7 @@ void Migration::move_in_place(const ElementColumn& buffer, std::int64_t capacity
                                    std::max(capacity_elems, s.elems),
                                    distribute::scratch_elems(s, bytes)};
     distribute::exchange(*method_of(method), s, claim.slot(), whole, stable);
-    std::optional<distribute::Delivery> delivery;
+    distribute::Delivery delivery;
     if (!stable) delivery = {method, true};
     if (!stable && method != "partition")
         delivery = {method, true, whole.capacity_elems, whole.scratch_elems, s.counters.moves};
@@ -345,7 +330,7 @@ void Migration::reverse(std::span<const ElementColumn> values,
                         std::span<const ElementBuffer> results, Op op, ArrivedBy by) {
     State& s = bound(state_);
     std::vector<ElementColumn> full;
-    std::optional<distribute::Delivery> delivery;
+    distribute::Delivery delivery;
     const auto mine = distribute::local_error_of(*s.group, [&] {
         check_idle(s);
         full = with_strides(values);
@@ -359,11 +344,7 @@ void Migration::reverse(std::span<const ElementColumn> values,
         }
         delivery = s.orders.chosen(by);
     });
-    const CarryOptions how{"partition", true};
-    const distribute::SlotClaim claim(s.channel);
-    const distribute::Call call =
-        distribute::Call("reverse", how, s.number).with(values).with(op, by);
-    distribute::agree(s, claim.slot(), mine, call);
+    const auto claim = agreed(s, mine, {"reverse", {"partition", true}, s.number, values, op, by});
     const auto& places = s.orders.places(s, claim.slot(), delivery);
     begin_move(s, "partition");
     distribute::carry_back(s, claim.slot(), {{full, results}, op, places});
@@ -380,7 +361,10 @@ void Migration::start(std::span<const ElementColumn> columns,
     check_idle(s);
     distribute::StartArguments arguments;
     arguments.local_error = distribute::local_error_of(*s.group, [&] {
-        check_startable(s);
+        const std::string& method = s.options.carry.method;
+        if (method != "auto" && method != "partition")
+            throw make_error(ErrorCode::unsupported,
+                             "start moves by partition, this migration was made for ", method);
         arguments.columns = with_strides(columns);
         check_columns(s, arguments.columns, s.elems, results, s.received());
         arguments.results.assign(results.begin(), results.end());
@@ -430,15 +414,12 @@ bool Migration::in_flight() const {
 
 void Migration::refuse(const Error& error) {
     State& s = bound(state_);
-    const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), {error, {}},
-                      distribute::Call("refusal", s.options.carry, s.number));
+    agreed(s, {error, {}}, {"refusal", s.options.carry, s.number});
 }
 
 std::vector<MethodTime> Migration::measured_methods() const {
     State& s = bound(state_);
-    const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), {}, explaining(s));
+    const auto claim = agreed(s, {}, {"explanation", s.options.carry, s.number});
     if (s.options.carry.method != "auto") return {};
     return distribute::method_times(s, claim.slot()).times;
 }
@@ -450,8 +431,7 @@ std::string Migration::chosen_method(std::int64_t elem_bytes, bool in_place) con
             throw make_error(ErrorCode::invalid_argument, "elem_bytes is ", elem_bytes,
                              "; it must be at least 1");
     });
-    const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine, explaining(s));
+    const auto claim = agreed(s, mine, {"explanation", s.options.carry, s.number});
     const ElementColumn column{nullptr, elem_bytes};
     return resolved(s, claim.slot(), s.options.carry.method, {&column, 1}, in_place);
 }

@@ -24,7 +24,7 @@ class NodeSlot;
 
 /// How elements were delivered, as far as their order follows from it.
 struct Delivery {
-    std::string method;
+    std::string method{};  ///< empty: in stable order
     bool in_place = false;
     std::int64_t capacity_elems = 0;  ///< of the buffer
     std::int64_t scratch_elems = 0;   ///< beside the buffer
@@ -33,27 +33,25 @@ struct Delivery {
     bool operator==(const Delivery&) const = default;
 };
 
-/// The orders of the moves so far. An empty delivery stands for the stable order, as a rule that of
-/// a move. Otherwise an order follows from how it was delivered, and is found out only when values
-/// go back: labels are delivered in the same way.
+/// The orders of the moves so far, as a rule the stable one. Otherwise an order follows from how it
+/// was delivered, and is found out only when values go back: labels are delivered in the same way.
 class ArrivalOrders {
 public:
-    void record(ArrivedBy by, const std::optional<Delivery>& delivery);
+    void record(ArrivedBy by, const Delivery& delivery);
     /// The delivery whose order counts. Throws invalid_state where there were two and `by` does not
     /// say which.
-    const std::optional<Delivery>& chosen(ArrivedBy by) const;
+    Delivery chosen(ArrivedBy by) const;
     /// Where the element that is number i in stable order has arrived; empty: at place i.
     /// Collective.
-    const std::vector<std::int64_t>& places(State& state, NodeSlot& slot,
-                                            const std::optional<Delivery>& delivery);
+    const std::vector<std::int64_t>& places(State& state, NodeSlot& slot, const Delivery& delivery);
     std::int64_t kept_bytes() const {
         return static_cast<std::int64_t>(places_.size() * sizeof(std::int64_t));
     }
 
 private:
-    std::optional<Delivery> move_, in_place_;
-    bool moved_ = false, moved_in_place_ = false, differ_ = false;
-    std::optional<Delivery> known_;  ///< whose places are kept
+    std::optional<Delivery> move_, in_place_;  ///< the last of each
+    bool differ_ = false;
+    Delivery known_;  ///< whose places are kept
     std::vector<std::int64_t> places_;
 };
 
@@ -204,23 +202,6 @@ void run(State& state, Operation& operation);
 /// Whatever goes wrong in `work` is told to all processes. Throws peer_failed where another one has
 /// failed before.
 void propagating_errors(const State& state, const std::function<void()>& work);
-/// What a process tells all others before it moves anything.
-struct Notice {
-    bool failed = false;
-    bool limited = false;        ///< wants to, or has to, keep to a limit of memory
-    std::int64_t signature = 0;  ///< not negative; has to be the same everywhere
-};
-/// What all processes have told: whether any of them failed or is limited, or their signatures
-/// differ.
-struct Notices {
-    bool failed = false, limited = false, differ = false;
-};
-
-/// Tells everybody how many elements come, and exchanges notices; fills recv_counts. With a failure
-/// of its own a process sends nothing. Collective.
-Notices exchange_counts(State& state, NodeSlot& slot, const Notice& mine);
-/// Exchanges notices. Collective.
-Notices exchange_notices(State& state, NodeSlot& slot, const Notice& mine);
 
 // Choice of the implementation that carries a migration with method "auto".
 

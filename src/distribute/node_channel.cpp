@@ -10,7 +10,7 @@
 namespace datamover::distribute {
 namespace {
 
-/// Mapped segments of one peer that are kept from one move to the next.
+/// Mapped segments, for each process of the node, that are kept from one move to the next.
 constexpr std::size_t kept_mappings = 16;
 
 }  // namespace
@@ -80,7 +80,6 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
         me_ = 0;
         for (NodeSlot& slot : slots_) slot.peers_.assign(1, {});
     }
-    mapped_.resize(ranks_.size());
     messages_needed_ = static_cast<int>(ranks_.size()) < group.size();
     tags_ = mpi::claim_tags(group, 2 * most_in_flight);
     for (int s = 0; s < most_in_flight; ++s) {
@@ -138,7 +137,10 @@ NodeSlot& NodeChannel::claim() {
         return !slot.in_use_ || slot.is_complete_();
     };
     group_.wait_until(is_free, messages_needed_ ? mpi::Load::data : mpi::Load::numbers);
-    if (in_flight_ == 0) trim();
+    if (in_flight_ == 0) {
+        const std::lock_guard lock(mapped_lock_);
+        if (mapped_.size() > kept_mappings * ranks_.size()) mapped_.clear();
+    }
     const std::lock_guard lock(slot.lock_);
     slot.is_complete_ = nullptr;
     slot.claimed_as_ = ++claims_;
@@ -155,20 +157,11 @@ void NodeChannel::release(NodeSlot& slot, std::uint64_t claimed_as) {
     slot.is_complete_ = nullptr;
 }
 
-std::byte* NodeChannel::address(int position, const memory::SharedPlace& place) {
+std::byte* NodeChannel::address(const memory::SharedPlace& place) {
     const std::lock_guard lock(mapped_lock_);
-    auto& mapped = mapped_[static_cast<std::size_t>(position)];
-    auto found = mapped.find(place.name);
-    if (found == mapped.end())
-        found = mapped.emplace(place.name, memory::SharedSegment::open(place.name)).first;
-    return found->second->data() + place.offset_bytes;
-}
-
-/// Lets mappings go where there are many.
-void NodeChannel::trim() {
-    const std::lock_guard lock(mapped_lock_);
-    for (auto& mapped : mapped_)
-        if (mapped.size() > kept_mappings) mapped.clear();
+    auto& segment = mapped_[place.name];
+    if (!segment) segment = memory::SharedSegment::open(place.name);
+    return segment->data() + place.offset_bytes;
 }
 
 }  // namespace datamover::distribute

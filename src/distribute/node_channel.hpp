@@ -139,12 +139,11 @@ public:
 
     /// The address of a place of another process, mapped at its first use; good while an operation
     /// is in flight. From any thread.
-    std::byte* address(int position, const memory::SharedPlace& place);
+    std::byte* address(const memory::SharedPlace& place);
 
 private:
     explicit NodeChannel(mpi::ProcessGroup& group);
     bool connect(mpi::ProcessGroup& group);
-    void trim();
 
     // Set by the constructor.
     const mpi::ProcessGroup& group_;
@@ -159,7 +158,7 @@ private:
     // Of any thread.
     std::atomic<int> in_flight_{0};
     std::mutex mapped_lock_;
-    std::vector<std::map<memory::SegmentName, std::shared_ptr<memory::SharedSegment>>> mapped_;
+    std::map<memory::SegmentName, std::shared_ptr<memory::SharedSegment>> mapped_;
     std::array<NodeSlot, most_in_flight> slots_;
 };
 
@@ -171,8 +170,7 @@ public:
           slot_(&channel_->claim()),
           claimed_as_(slot_->claimed_as_) {}
     ~SlotClaim() { release(); }
-    SlotClaim(const SlotClaim&) = delete;
-    SlotClaim& operator=(const SlotClaim&) = delete;
+    SlotClaim(SlotClaim&&) = default;
 
     NodeSlot& slot() const { return *slot_; }
     /// When the slot is wanted for another operation, this one is pushed on by `is_complete` until

@@ -119,35 +119,12 @@ bool fan_out_packed(const ElementRange& range, const ElementColumn& column, std:
                 places);
 }
 
-/// Several targets per element, of any size.
-template <class Code>
-void fan_out_rows(const ElementRange& range, const Code* codes, const ElementColumn& column,
-                  std::byte** places) {
-    const auto* source = static_cast<const std::byte*>(column.data);
-    const auto bytes = static_cast<std::size_t>(column.elem_bytes);
-    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
-        const std::byte* from = source + i * column.stride_bytes;
-        const std::int64_t end = range.rows.first_entry(i + 1);
-        for (std::int64_t e = range.rows.first_entry(i); e < end; ++e) {
-            if (codes[e] == range.drop_code) continue;
-            std::memcpy(places[codes[e]], from, bytes);
-            places[codes[e]] += bytes;
-        }
-    }
-}
-
 /// Visits all entries in order: f(element, place of its next value); the places move on.
-template <class F>
-void visit_entries(const ElementRange& range, const std::byte** places, std::int64_t bytes, F&& f) {
-    with_codes(*range.codes, [&](const auto* codes) {
-        for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
-            const std::int64_t end = range.rows.first_entry(i + 1);
-            for (std::int64_t e = range.rows.first_entry(i); e < end; ++e) {
-                if (codes[e] == range.drop_code) continue;
-                f(i, places[codes[e]]);
-                places[codes[e]] += bytes;
-            }
-        }
+template <class Byte, class F>
+void visit_entries(const ElementRange& range, Byte** places, std::int64_t bytes, F&& f) {
+    for_each_entry(range, [&](std::int64_t i, auto code) {
+        f(i, places[code]);
+        places[code] += bytes;
     });
 }
 
@@ -210,8 +187,14 @@ std::int64_t list_leaving(const Code* codes, std::int64_t begin, std::int64_t en
 
 void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places,
              const PartitionLoops& loops) {
+    const auto* source = static_cast<const std::byte*>(column.data);
+    const auto bytes = static_cast<std::size_t>(column.elem_bytes);
+    if (!range.rows.one_each())
+        return visit_entries(range, places, column.elem_bytes,
+                             [&](std::int64_t i, std::byte* place) {
+                                 std::memcpy(place, source + i * column.stride_bytes, bytes);
+                             });
     with_codes(*range.codes, [&]<class Code>(const Code* codes) {
-        if (!range.rows.one_each()) return fan_out_rows(range, codes, column, places);
         if (fan_out_packed(range, column, places, loops)) return;
 #if defined(__SSE2__)
         if (lines_fit(range, column, places)) return fan_out_lines(range, codes, column, places);

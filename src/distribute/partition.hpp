@@ -36,6 +36,18 @@ struct ElementRange {
     bool streams = false;  ///< the places lie in memory that no cache holds: write around it
 };
 
+/// Calls f(element, code) for all entries in order, but for those that are dropped.
+template <class F>
+void for_each_entry(const ElementRange& range, F&& f) {
+    with_codes(*range.codes, [&](const auto* codes) {
+        for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
+            const std::int64_t end = range.rows.first_entry(i + 1);
+            for (std::int64_t e = range.rows.first_entry(i); e < end; ++e)
+                if (codes[e] != range.drop_code) f(i, codes[e]);
+        }
+    });
+}
+
 /// Appends a copy of every element to the places of its targets; `places[rank]` is where the next
 /// one goes and moves on.
 void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places,

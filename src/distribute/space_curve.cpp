@@ -213,6 +213,26 @@ std::uint64_t SpaceCurve::place_of(std::int64_t position) const {
     return place;
 }
 
+void SpaceCurve::number_cells(const Cube& cube, int level, std::vector<std::int64_t>& positions,
+                              std::int64_t& next) const {
+    if (cells_in(cube, level) == 0) return;
+    if (level == 0) {
+        std::int64_t cell = 0;
+        for (std::size_t d = 0; d < cells_.size(); ++d) cell = cell * cells_[d] + cube.corner[d];
+        positions[static_cast<std::size_t>(cell)] = next++;
+        return;
+    }
+    for (std::uint32_t place = 0; place < 1u << dims_; ++place)
+        number_cells(part(cube, level - 1, place), level - 1, positions, next);
+}
+
+std::vector<std::int64_t> SpaceCurve::positions() const {
+    std::vector<std::int64_t> positions(static_cast<std::size_t>(cell_total(cells_)));
+    std::int64_t next = 0;
+    number_cells({}, bits_, positions, next);
+    return positions;
+}
+
 std::int64_t cell_total(std::span<const std::int64_t> cells) {
     if (cells.empty() || cells.size() > SpaceCurve::most_dims)
         throw make_error(ErrorCode::invalid_argument, cells.size(),
@@ -242,16 +262,10 @@ CellOrder cell_order_from_name(const std::string& name) {
 }
 
 std::vector<std::int64_t> cell_positions(std::span<const std::int64_t> cells, CellOrder order) {
-    const auto total = static_cast<std::size_t>(distribute::cell_total(cells));
-    std::vector<std::int64_t> positions(total);
-    if (order == CellOrder::row_major) {
-        std::iota(positions.begin(), positions.end(), std::int64_t{0});
-        return positions;
-    }
-    std::int64_t position = 0;
-    distribute::SpaceCurve(order, cells).visit([&](std::int64_t cell) {
-        positions[static_cast<std::size_t>(cell)] = position++;
-    });
+    const std::int64_t total = distribute::cell_total(cells);
+    if (order != CellOrder::row_major) return distribute::SpaceCurve(order, cells).positions();
+    std::vector<std::int64_t> positions(static_cast<std::size_t>(total));
+    std::iota(positions.begin(), positions.end(), std::int64_t{0});
     return positions;
 }
 

@@ -67,12 +67,8 @@ public:
     /// time by table in up to 4 dimensions.
     void follow(std::uint64_t* places, std::size_t count) const;
 
-    /// Calls visit(row-major number of the cell) for all cells of the box in the curve's order.
-    template <class Visit>
-    void visit(Visit&& visit) const {
-        Cube all{};
-        descend(all, bits_, visit);
-    }
+    /// The numbers along the curve of all cells of the box, which are in row-major order.
+    std::vector<std::int64_t> positions() const;
     /// The place of the cell that is number `position` among those of the box along the curve.
     std::uint64_t place_of(std::int64_t position) const;
 
@@ -88,28 +84,12 @@ private:
     };
     /// The halved cube with edges of 2^level cells at a place in a cube.
     Cube part(const Cube& cube, int level, std::uint32_t place) const;
-    bool meets_box(const Cube& cube) const {
-        for (std::size_t d = 0; d < cells_.size(); ++d)
-            if (cube.corner[d] >= cells_[d]) return false;
-        return true;
-    }
     /// Cells of the box in a cube with edges of 2^level cells.
     std::int64_t cells_in(const Cube& cube, int level) const;
 
-    template <class Visit>
-    void descend(const Cube& cube, int level, Visit& visit) const {
-        if (level == 0) {
-            std::int64_t number = 0;
-            for (std::size_t d = 0; d < cells_.size(); ++d)
-                number = number * cells_[d] + cube.corner[d];
-            visit(number);
-            return;
-        }
-        for (std::uint32_t place = 0; place < 1u << dims_; ++place) {
-            const Cube half = part(cube, level - 1, place);
-            if (meets_box(half)) descend(half, level - 1, visit);
-        }
-    }
+    /// Numbers the cells in a cube with edges of 2^level cells from `next` on.
+    void number_cells(const Cube& cube, int level, std::vector<std::int64_t>& positions,
+                      std::int64_t& next) const;
 
     int dims_ = 1, bits_ = 0;
     std::vector<std::int64_t> cells_;

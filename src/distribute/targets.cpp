@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -28,33 +29,6 @@
 namespace datamover::distribute {
 namespace {
 
-/// Ascending values, each as the least key of its kind that is not below it, so that comparing
-/// never rounds. Key kinds: 64-bit integers with and without a sign, doubles.
-class Splitters {
-public:
-    /// Number is double, std::int64_t or std::uint64_t. Throws invalid_argument where values do not
-    /// ascend or are no numbers.
-    template <class Number>
-    explicit Splitters(const std::vector<Number>& values);
-
-    /// How many values are not above the key; TargetMap::no_target for NaN.
-    void evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                  std::int64_t* targets) const;
-
-private:
-    template <class Key>
-    struct Least {
-        std::int64_t below_all = 0;  ///< values that no key of this kind is below
-        std::vector<Key> keys;       ///< of the others, but for those that no key reaches
-    };
-    template <class Key, class Number>
-    static Least<Key> least_keys(const std::vector<Number>& values);
-
-    Least<std::int64_t> signed_;
-    Least<std::uint64_t> unsigned_;
-    Least<double> real_;
-};
-
 template <class T>
 T key_at(const ElementKeys& keys, std::int64_t elem, std::int64_t dim = 0) {
     T value;
@@ -65,19 +39,7 @@ T key_at(const ElementKeys& keys, std::int64_t elem, std::int64_t dim = 0) {
     return value;
 }
 
-/// Calls f.operator()<T>() with the type of integer keys.
-template <class F>
-void with_integer(ScalarType type, F&& f) {
-    scalar::with_type(type, [&]<class T>() {
-        if constexpr (std::is_integral_v<T>)
-            f.template operator()<T>();
-        else
-            throw make_error(ErrorCode::wrong_type, "keys must be integers, not ",
-                             scalar_name(type));
-    });
-}
-
-/// Likewise for real numbers, integers included.
+/// Calls f.operator()<T>() with the type of keys that are real numbers, integers included.
 template <class F>
 void with_real(ScalarType type, F&& f) {
     scalar::with_type(type, [&]<class T>() {
@@ -98,9 +60,19 @@ inline void check_dims(const ElementKeys& keys, std::size_t dims) {
 /// Lookup of the range of consecutive numbers that contains a number.
 class NumberRanges {
 public:
-    NumberRanges() = default;
     /// `starts` ascend from 0; numbers have so many bits.
-    NumberRanges(std::vector<std::uint64_t> starts, int number_bits);
+    NumberRanges(std::vector<std::uint64_t> starts, int number_bits)
+        : starts_(std::move(starts)), bucket_shift_(std::max(0, number_bits - bucket_bits)) {
+        const int buckets = 1 << std::min(number_bits, bucket_bits);
+        std::int32_t range = 0;
+        const auto last = static_cast<std::int32_t>(starts_.size()) - 1;
+        for (int b = 0; b < buckets; ++b) {
+            const std::uint64_t number = static_cast<std::uint64_t>(b) << bucket_shift_;
+            while (range < last && starts_[static_cast<std::size_t>(range) + 1] <= number) ++range;
+            first_.push_back(range);
+        }
+        first_.push_back(last);
+    }
 
     std::int32_t range_of(std::uint64_t number) const {
         const std::size_t bucket = static_cast<std::size_t>(number >> bucket_shift_);
@@ -116,6 +88,8 @@ public:
     }
 
 private:
+    static constexpr int bucket_bits = 12;
+
     std::vector<std::uint64_t> starts_;
     std::vector<std::int32_t> first_;  ///< per bucket the range of its first number; one more
     int bucket_shift_ = 0;
@@ -126,35 +100,159 @@ class CellTargets {
 public:
     /// Throws what TargetMap::cells does.
     CellTargets(const CellBox& box, CellOrder order, std::int64_t nprocs,
-                std::span<const std::int64_t> owners);
+                std::span<const std::int64_t> owners)
+        : nprocs_(nprocs) {
+        const std::int64_t total = cell_total(box.cells);
+        set_box(box);
+        if (owners.empty()) {
+            deal_equally(box.cells, order, total);
+            return;
+        }
+        if (static_cast<std::int64_t>(owners.size()) != total)
+            throw make_error(ErrorCode::mismatch, "owners of ", owners.size(),
+                             " cells were given, there are ", total);
+        for (std::size_t i = 0; i < owners.size(); ++i)
+            if (owners[i] < -1 || owners[i] >= nprocs)
+                throw make_error(ErrorCode::out_of_range, "cell ", i, " belongs to process ",
+                                 owners[i], "; owners are ranks from 0 to ", nprocs - 1,
+                                 ", or -1 to drop");
+        for (const std::int64_t position : cell_positions(box.cells, order))
+            table_.push_back(static_cast<std::int32_t>(owners[static_cast<std::size_t>(position)]));
+    }
 
     void evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                  std::int64_t* targets) const;
+                  std::int64_t* targets) const {
+        check_dims(keys, dims_);
+        with_real(keys.type, [&]<class T>() {
+            if (periodic_)
+                evaluate_as<T, 0, true>(keys, first, count, targets);
+            else if (dims_ == 3)
+                evaluate_as<T, 3, false>(keys, first, count, targets);
+            else if (dims_ == 2)
+                evaluate_as<T, 2, false>(keys, first, count, targets);
+            else
+                evaluate_as<T, 0, false>(keys, first, count, targets);
+        });
+    }
 
 private:
     static constexpr std::size_t most_dims = SpaceCurve::most_dims;
     /// Positions handled at a time: their places stay in the first cache.
     static constexpr std::int64_t block_elems = 1024;
 
-    void set_box(const CellBox& box);
-    void deal_equally(const std::vector<std::int64_t>& cells, CellOrder order, std::int64_t total);
-    /// The owner of the cell at each position of the order.
-    template <class OwnerAt>
-    void fill_table(const std::vector<std::int64_t>& cells, CellOrder order, std::int64_t total,
-                    OwnerAt&& owner_at);
+    void set_box(const CellBox& box) {
+        dims_ = box.cells.size();
+        periodic_ = box.periodic;
+        if (box.lo.size() != dims_ || box.hi.size() != dims_)
+            throw make_error(ErrorCode::mismatch, "corners of ", box.lo.size(), " and ",
+                             box.hi.size(), " dimensions for ", dims_, " of cells");
+        for (std::size_t d = 0; d < dims_; ++d) {
+            const double length = box.hi[d] - box.lo[d];
+            if (!(length > 0) || !std::isfinite(length))
+                throw make_error(ErrorCode::invalid_argument, "a box from ", box.lo[d], " to ",
+                                 box.hi[d], " has no inside");
+            lo_[d] = box.lo[d];
+            count_[d] = static_cast<double>(box.cells[d]);
+            per_length_[d] = count_[d] / length;
+            if (!std::isfinite(per_length_[d]))
+                throw make_error(
+                    ErrorCode::invalid_argument, "a box is too short in dimension ", d, " for ",
+                    box.cells[d],
+                    " cells: there are more to a unit of length than a double can say");
+            last_[d] = count_[d] - 1;
+            counts_[d] = static_cast<std::uint64_t>(box.cells[d]);
+        }
+    }
+
+    void deal_equally(const std::vector<std::int64_t>& cells, CellOrder order, std::int64_t total) {
+        if (order != CellOrder::row_major) curve_.emplace(order, cells);
+        place_bits_ =
+            curve_ ? curve_->place_bits() : std::bit_width(static_cast<std::uint64_t>(total - 1));
+        if (total == std::int64_t{1} << place_bits_) return;
+        std::vector<std::uint64_t> starts;
+        for (std::int64_t p = 0; p < nprocs_; ++p) {
+            const std::int64_t position = (p * total + nprocs_ - 1) / nprocs_;
+            if (position >= total) break;
+            starts.push_back(curve_ ? curve_->place_of(position)
+                                    : static_cast<std::uint64_t>(position));
+        }
+        ranges_.emplace(std::move(starts), place_bits_);
+    }
+
+    /// In cells from the lower end of a dimension; NaN for what is not a number.
     template <bool periodic>
-    double cells_from_low(double x, std::size_t d) const;
+    double cells_from_low(double x, std::size_t d) const {
+        const double at = (x - lo_[d]) * per_length_[d];
+        if constexpr (periodic)
+            if (!(at >= 0 && at < count_[d])) return at - std::floor(at / count_[d]) * count_[d];
+        return at;
+    }
+
     /// Numbers of cells, in Z order where there is a curve; false where a key is not a number.
     template <class T, std::size_t fixed_dims, bool periodic>
     bool find_places(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                     std::uint64_t* places) const;
-    template <class T, bool periodic>
-    void mark_unknown(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                      std::int64_t* targets) const;
+                     std::uint64_t* places) const {
+        const std::size_t dims = fixed_dims > 0 ? fixed_dims : dims_;
+        bool all_known = true;
+        for (std::int64_t i = 0; i < count; ++i) {
+            std::array<std::uint32_t, most_dims> cell;
+            for (std::size_t d = 0; d < dims; ++d) {
+                const auto x =
+                    static_cast<double>(key_at<T>(keys, first + i, static_cast<std::int64_t>(d)));
+                const double at = cells_from_low<periodic>(x, d);
+                all_known &= at == at;
+                // Written so that NaN becomes 0.
+                const double inside = at > 0 ? at : 0;
+                cell[d] = static_cast<std::uint32_t>(
+                    static_cast<std::int64_t>(inside < last_[d] ? inside : last_[d]));
+            }
+            if (curve_) {
+                places[i] = curve_->interleaved<fixed_dims>(cell.data());
+                continue;
+            }
+            std::uint64_t number = 0;
+            for (std::size_t d = 0; d < dims; ++d) number = number * counts_[d] + cell[d];
+            places[i] = number;
+        }
+        return all_known;
+    }
+
+    void find_owners(const std::uint64_t* places, std::int64_t count, std::int64_t* targets) const {
+        if (!table_.empty())
+            for (std::int64_t i = 0; i < count; ++i) targets[i] = table_[places[i]];
+        else if (ranges_)
+            for (std::int64_t i = 0; i < count; ++i) targets[i] = ranges_->range_of(places[i]);
+        else
+            for (std::int64_t i = 0; i < count; ++i)
+                targets[i] = static_cast<std::int64_t>(
+                    places[i] * static_cast<std::uint64_t>(nprocs_) >> place_bits_);
+    }
+
     template <class T, std::size_t fixed_dims, bool periodic>
     void evaluate_as(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                     std::int64_t* targets) const;
-    void find_owners(const std::uint64_t* places, std::int64_t count, std::int64_t* targets) const;
+                     std::int64_t* targets) const {
+        std::array<std::uint64_t, block_elems> places;
+        for (std::int64_t done = 0; done < count; done += block_elems) {
+            const std::int64_t n = std::min(block_elems, count - done), begin = first + done;
+            const bool all_known =
+                find_places<T, fixed_dims, periodic>(keys, begin, n, places.data());
+            if (curve_) curve_->follow(places.data(), static_cast<std::size_t>(n));
+            find_owners(places.data(), n, targets + done);
+            if (!all_known) mark_unknown<T, periodic>(keys, begin, n, targets + done);
+        }
+    }
+
+    template <class T, bool periodic>
+    void mark_unknown(const ElementKeys& keys, std::int64_t first, std::int64_t count,
+                      std::int64_t* targets) const {
+        for (std::int64_t i = 0; i < count; ++i)
+            for (std::size_t d = 0; d < dims_; ++d)
+                if (std::isnan(cells_from_low<periodic>(
+                        static_cast<double>(
+                            key_at<T>(keys, first + i, static_cast<std::int64_t>(d))),
+                        d)))
+                    targets[i] = TargetMap::no_target;
+    }
 
     std::size_t dims_ = 0;
     std::array<double, most_dims> lo_{}, per_length_{}, count_{}, last_{};  ///< in cells
@@ -171,283 +269,98 @@ private:
     int place_bits_ = 0;
 };
 
-/// Wide enough for all 64-bit integers.
-using geometry::Wide;
-
-/// The least integer that is not below a value; beyond 64 bits any integer there.
 template <class Number>
-Wide rounded_up(Number value) {
-    if constexpr (std::is_integral_v<Number>) {
-        return value;
-    } else {
-        constexpr double far = 0x1p100;
-        return static_cast<Wide>(std::ceil(std::clamp(value, -far, far)));
-    }
-}
-
-/// The least double that is not below a value.
-template <class Number>
-double double_from(Number value) {
-    const auto near = static_cast<double>(value);
-    if constexpr (std::is_integral_v<Number>)
-        if (static_cast<Wide>(near) < Wide{value})
-            return std::nextafter(near, std::numeric_limits<double>::infinity());
-    return near;
-}
-
-template <class Number>
-void check(const std::vector<Number>& values) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
+void check(const std::vector<Number>& splitters) {
+    for (std::size_t i = 0; i < splitters.size(); ++i) {
         if constexpr (std::is_floating_point_v<Number>)
-            if (std::isnan(values[i]))
+            if (std::isnan(splitters[i]))
                 throw make_error(ErrorCode::invalid_argument, "splitter ", i, " is not a number");
-        if (i > 0 && values[i] < values[i - 1])
+        if (i > 0 && splitters[i] < splitters[i - 1])
             throw make_error(ErrorCode::invalid_argument, "splitters must ascend; number ", i,
-                             " is ", values[i], ", the one before ", values[i - 1]);
+                             " is ", splitters[i], ", the one before ", splitters[i - 1]);
     }
 }
 
-template <class Key, class T, class Least>
-void count_values(const Least& least, const ElementKeys& keys, std::int64_t first,
-                  std::int64_t count, std::int64_t* targets) {
-    for (std::int64_t i = 0; i < count; ++i) {
-        const auto key = static_cast<Key>(key_at<T>(keys, first + i));
-        const auto above = std::upper_bound(least.keys.begin(), least.keys.end(), key);
-        targets[i] = least.below_all + (above - least.keys.begin());
-        if constexpr (std::is_floating_point_v<T>)
-            if (std::isnan(key)) targets[i] = TargetMap::no_target;
-    }
-}
+/// Ascending values, each as the least key of its kind that is not below it, so that comparing
+/// never rounds; without those that no key of a kind reaches.
+struct Splitters {
+    std::vector<std::int64_t> signed_keys;
+    std::vector<std::uint64_t> unsigned_keys;
+    std::vector<double> real_keys;
 
-template <class Key, class Number>
-Splitters::Least<Key> Splitters::least_keys(const std::vector<Number>& values) {
-    Least<Key> least;
-    for (const Number value : values) {
-        if constexpr (std::is_floating_point_v<Key>) {
-            least.keys.push_back(double_from(value));
-        } else {
-            const Wide key = rounded_up(value);
-            if (key <= Wide{std::numeric_limits<Key>::min()})
-                ++least.below_all;
-            else if (key <= Wide{std::numeric_limits<Key>::max()})
-                least.keys.push_back(static_cast<Key>(key));
+    /// Throws invalid_argument where values do not ascend or are no numbers.
+    template <class Number>
+    explicit Splitters(const std::vector<Number>& values) {
+        check(values);
+        for (const Number value : values) {
+            add(value, signed_keys);
+            add(value, unsigned_keys);
+            auto real = static_cast<double>(value);
+            if constexpr (std::is_integral_v<Number>)
+                if (static_cast<geometry::Wide>(real) < geometry::Wide{value})
+                    real = std::nextafter(real, std::numeric_limits<double>::infinity());
+            real_keys.push_back(real);
         }
     }
-    return least;
-}
-
-template <class Number>
-Splitters::Splitters(const std::vector<Number>& values) {
-    check(values);
-    signed_ = least_keys<std::int64_t>(values);
-    unsigned_ = least_keys<std::uint64_t>(values);
-    real_ = least_keys<double>(values);
-}
-
-void Splitters::evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                         std::int64_t* targets) const {
-    check_dims(keys, 1);
-    with_real(keys.type, [&]<class T>() {
-        if constexpr (std::is_floating_point_v<T>)
-            count_values<double, T>(real_, keys, first, count, targets);
-        else if constexpr (std::is_same_v<T, std::uint64_t>)
-            count_values<std::uint64_t, T>(unsigned_, keys, first, count, targets);
-        else
-            count_values<std::int64_t, T>(signed_, keys, first, count, targets);
-    });
-}
-
-/// Ranges are looked up for so many processes; for more there is a table of cells.
-constexpr std::int64_t most_ranges = 4096;
-constexpr int bucket_bits = 12;
-
-NumberRanges::NumberRanges(std::vector<std::uint64_t> starts, int number_bits)
-    : starts_(std::move(starts)), bucket_shift_(std::max(0, number_bits - bucket_bits)) {
-    const int buckets = 1 << std::min(number_bits, bucket_bits);
-    std::int32_t range = 0;
-    const auto last = static_cast<std::int32_t>(starts_.size()) - 1;
-    for (int b = 0; b < buckets; ++b) {
-        const std::uint64_t number = static_cast<std::uint64_t>(b) << bucket_shift_;
-        while (range < last && starts_[static_cast<std::size_t>(range) + 1] <= number) ++range;
-        first_.push_back(range);
+    template <class Number, class Key>
+    static void add(Number value, std::vector<Key>& keys) {
+        using Limits = std::numeric_limits<Key>;
+        geometry::Wide key = 0;
+        if constexpr (std::is_integral_v<Number>)
+            key = value;
+        else  // beyond all integers of 64 bits at most
+            key = static_cast<geometry::Wide>(std::ceil(std::clamp(value, -0x1p100, 0x1p100)));
+        if (key <= Limits::max())
+            keys.push_back(static_cast<Key>(std::max<geometry::Wide>(key, Limits::min())));
     }
-    first_.push_back(last);
-}
 
-void CellTargets::set_box(const CellBox& box) {
-    dims_ = box.cells.size();
-    periodic_ = box.periodic;
-    if (box.lo.size() != dims_ || box.hi.size() != dims_)
-        throw make_error(ErrorCode::mismatch, "corners of ", box.lo.size(), " and ", box.hi.size(),
-                         " dimensions for ", dims_, " of cells");
-    for (std::size_t d = 0; d < dims_; ++d) {
-        const double length = box.hi[d] - box.lo[d];
-        if (!(length > 0) || !std::isfinite(length))
-            throw make_error(ErrorCode::invalid_argument, "a box from ", box.lo[d], " to ",
-                             box.hi[d], " has no inside");
-        lo_[d] = box.lo[d];
-        count_[d] = static_cast<double>(box.cells[d]);
-        per_length_[d] = count_[d] / length;
-        if (!std::isfinite(per_length_[d]))
-            throw make_error(ErrorCode::invalid_argument, "a box is too short in dimension ", d,
-                             " for ", box.cells[d],
-                             " cells: there are more to a unit of length than a double can say");
-        last_[d] = count_[d] - 1;
-        counts_[d] = static_cast<std::uint64_t>(box.cells[d]);
+    /// How many are not above each key; TargetMap::no_target for NaN.
+    void evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,
+                  std::int64_t* targets) const {
+        check_dims(keys, 1);
+        const auto look_up = [&]<class T, class Key>(T, const std::vector<Key>& splitters) {
+            for (std::int64_t i = 0; i < count; ++i) {
+                const auto key = static_cast<Key>(key_at<T>(keys, first + i));
+                targets[i] = std::ranges::upper_bound(splitters, key) - splitters.begin();
+                if constexpr (std::is_floating_point_v<T>)
+                    if (std::isnan(key)) targets[i] = TargetMap::no_target;
+            }
+        };
+        with_real(keys.type, [&]<class T>() {
+            if constexpr (std::is_floating_point_v<T>)
+                look_up(T{}, real_keys);
+            else if constexpr (std::is_same_v<T, std::uint64_t>)
+                look_up(T{}, unsigned_keys);
+            else
+                look_up(T{}, signed_keys);
+        });
     }
-}
-
-CellTargets::CellTargets(const CellBox& box, CellOrder order, std::int64_t nprocs,
-                         std::span<const std::int64_t> owners)
-    : nprocs_(nprocs) {
-    const std::int64_t total = cell_total(box.cells);
-    set_box(box);
-    if (owners.empty()) {
-        deal_equally(box.cells, order, total);
-        return;
-    }
-    if (static_cast<std::int64_t>(owners.size()) != total)
-        throw make_error(ErrorCode::mismatch, "owners of ", owners.size(),
-                         " cells were given, there are ", total);
-    for (std::size_t i = 0; i < owners.size(); ++i)
-        if (owners[i] < -1 || owners[i] >= nprocs)
-            throw make_error(ErrorCode::out_of_range, "cell ", i, " belongs to process ", owners[i],
-                             "; owners are ranks from 0 to ", nprocs - 1, ", or -1 to drop");
-    fill_table(box.cells, order, total,
-               [&](std::int64_t position) { return owners[static_cast<std::size_t>(position)]; });
-}
-
-void CellTargets::deal_equally(const std::vector<std::int64_t>& cells, CellOrder order,
-                               std::int64_t total) {
-    if (order != CellOrder::row_major) curve_.emplace(order, cells);
-    place_bits_ =
-        curve_ ? curve_->place_bits() : std::bit_width(static_cast<std::uint64_t>(total - 1));
-    if (total == std::int64_t{1} << place_bits_) return;
-    if (nprocs_ > most_ranges) {
-        curve_.reset();
-        return fill_table(cells, order, total,
-                          [&](std::int64_t position) { return position * nprocs_ / total; });
-    }
-    std::vector<std::uint64_t> starts;
-    for (std::int64_t p = 0; p < nprocs_; ++p) {
-        const std::int64_t position = (p * total + nprocs_ - 1) / nprocs_;
-        if (position >= total) break;
-        starts.push_back(curve_ ? curve_->place_of(position)
-                                : static_cast<std::uint64_t>(position));
-    }
-    ranges_.emplace(std::move(starts), place_bits_);
-}
-
-template <class OwnerAt>
-void CellTargets::fill_table(const std::vector<std::int64_t>& cells, CellOrder order,
-                             std::int64_t total, OwnerAt&& owner_at) {
-    table_.resize(static_cast<std::size_t>(total));
-    std::int64_t position = 0;
-    const auto set = [&](std::int64_t cell) {
-        table_[static_cast<std::size_t>(cell)] = static_cast<std::int32_t>(owner_at(position++));
-    };
-    if (order == CellOrder::row_major)
-        for (std::int64_t cell = 0; cell < total; ++cell) set(cell);
-    else
-        SpaceCurve(order, cells).visit(set);
-}
-
-/// In cells from the lower end of a dimension; NaN for what is not a number.
-template <bool periodic>
-double CellTargets::cells_from_low(double x, std::size_t d) const {
-    const double at = (x - lo_[d]) * per_length_[d];
-    if constexpr (periodic)
-        if (!(at >= 0 && at < count_[d])) return at - std::floor(at / count_[d]) * count_[d];
-    return at;
-}
-
-template <class T, std::size_t fixed_dims, bool periodic>
-bool CellTargets::find_places(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                              std::uint64_t* places) const {
-    const std::size_t dims = fixed_dims > 0 ? fixed_dims : dims_;
-    bool all_known = true;
-    for (std::int64_t i = 0; i < count; ++i) {
-        std::array<std::uint32_t, most_dims> cell;
-        for (std::size_t d = 0; d < dims; ++d) {
-            const auto x =
-                static_cast<double>(key_at<T>(keys, first + i, static_cast<std::int64_t>(d)));
-            const double at = cells_from_low<periodic>(x, d);
-            all_known &= at == at;
-            // Written so that NaN becomes 0.
-            const double inside = at > 0 ? at : 0;
-            cell[d] = static_cast<std::uint32_t>(
-                static_cast<std::int64_t>(inside < last_[d] ? inside : last_[d]));
-        }
-        if (curve_) {
-            places[i] = curve_->interleaved<fixed_dims>(cell.data());
-            continue;
-        }
-        std::uint64_t number = 0;
-        for (std::size_t d = 0; d < dims; ++d) number = number * counts_[d] + cell[d];
-        places[i] = number;
-    }
-    return all_known;
-}
-
-void CellTargets::find_owners(const std::uint64_t* places, std::int64_t count,
-                              std::int64_t* targets) const {
-    if (!table_.empty())
-        for (std::int64_t i = 0; i < count; ++i) targets[i] = table_[places[i]];
-    else if (ranges_)
-        for (std::int64_t i = 0; i < count; ++i) targets[i] = ranges_->range_of(places[i]);
-    else
-        for (std::int64_t i = 0; i < count; ++i)
-            targets[i] = static_cast<std::int64_t>(
-                places[i] * static_cast<std::uint64_t>(nprocs_) >> place_bits_);
-}
-
-template <class T, std::size_t fixed_dims, bool periodic>
-void CellTargets::evaluate_as(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                              std::int64_t* targets) const {
-    std::array<std::uint64_t, block_elems> places;
-    for (std::int64_t done = 0; done < count; done += block_elems) {
-        const std::int64_t n = std::min(block_elems, count - done), begin = first + done;
-        const bool all_known = find_places<T, fixed_dims, periodic>(keys, begin, n, places.data());
-        if (curve_) curve_->follow(places.data(), static_cast<std::size_t>(n));
-        find_owners(places.data(), n, targets + done);
-        if (!all_known) mark_unknown<T, periodic>(keys, begin, n, targets + done);
-    }
-}
-
-template <class T, bool periodic>
-void CellTargets::mark_unknown(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                               std::int64_t* targets) const {
-    for (std::int64_t i = 0; i < count; ++i)
-        for (std::size_t d = 0; d < dims_; ++d)
-            if (std::isnan(cells_from_low<periodic>(
-                    static_cast<double>(key_at<T>(keys, first + i, static_cast<std::int64_t>(d))),
-                    d)))
-                targets[i] = TargetMap::no_target;
-}
-
-void CellTargets::evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                           std::int64_t* targets) const {
-    check_dims(keys, dims_);
-    with_real(keys.type, [&]<class T>() {
-        if (periodic_)
-            evaluate_as<T, 0, true>(keys, first, count, targets);
-        else if (dims_ == 3)
-            evaluate_as<T, 3, false>(keys, first, count, targets);
-        else if (dims_ == 2)
-            evaluate_as<T, 2, false>(keys, first, count, targets);
-        else
-            evaluate_as<T, 0, false>(keys, first, count, targets);
-    });
-}
+};
 
 }  // namespace
 }  // namespace datamover::distribute
 
 namespace datamover {
 
-using distribute::check_dims, distribute::key_at, distribute::with_integer;
+using distribute::check_dims, distribute::key_at;
 
 namespace {
+
+/// The loop that calls f(key) for integer keys of any type.
+template <class F>
+auto for_each_integer(F f) {
+    return [f](const ElementKeys& keys, std::int64_t first, std::int64_t count,
+               std::int64_t* targets) {
+        check_dims(keys, 1);
+        scalar::with_type(keys.type, [&]<class T>() {
+            if constexpr (std::is_integral_v<T>)
+                for (std::int64_t i = 0; i < count; ++i) targets[i] = f(key_at<T>(keys, first + i));
+            else
+                throw make_error(ErrorCode::wrong_type, "keys must be integers, not ",
+                                 scalar_name(keys.type));
+        });
+    };
+}
 
 void check_nprocs(std::int64_t nprocs) {
     if (nprocs < 1 || nprocs > std::numeric_limits<std::int32_t>::max())
@@ -459,21 +372,14 @@ void check_nprocs(std::int64_t nprocs) {
 
 TargetMap TargetMap::modulo(std::int64_t nprocs) {
     check_nprocs(nprocs);
-    return TargetMap([nprocs](const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                              std::int64_t* targets) {
-        check_dims(keys, 1);
-        with_integer(keys.type, [&]<class T>() {
-            for (std::int64_t i = 0; i < count; ++i) {
-                const T key = key_at<T>(keys, first + i);
-                if constexpr (sizeof(T) == 8 && !std::is_signed_v<T>) {
-                    targets[i] = static_cast<std::int64_t>(key % static_cast<T>(nprocs));
-                } else {
-                    const std::int64_t rest = static_cast<std::int64_t>(key) % nprocs;
-                    targets[i] = rest < 0 ? rest + nprocs : rest;
-                }
-            }
-        });
-    });
+    return TargetMap(for_each_integer([nprocs]<class T>(T key) {
+        if constexpr (sizeof(T) == 8 && !std::is_signed_v<T>) {
+            return static_cast<std::int64_t>(key % static_cast<T>(nprocs));
+        } else {
+            const std::int64_t rest = static_cast<std::int64_t>(key) % nprocs;
+            return rest < 0 ? rest + nprocs : rest;
+        }
+    }));
 }
 
 TargetMap TargetMap::block(std::int64_t total, std::int64_t nprocs, std::int64_t first_key) {
@@ -481,21 +387,14 @@ TargetMap TargetMap::block(std::int64_t total, std::int64_t nprocs, std::int64_t
     if (total < 0) throw make_error(ErrorCode::invalid_argument, "a total of ", total, " keys");
     geometry::add(first_key, total);
     const std::int64_t block = std::max<std::int64_t>(1, total / nprocs + (total % nprocs != 0));
-    return TargetMap([total, block, first_key](const ElementKeys& keys, std::int64_t first,
-                                               std::int64_t count, std::int64_t* targets) {
-        check_dims(keys, 1);
-        with_integer(keys.type, [&]<class T>() {
-            for (std::int64_t i = 0; i < count; ++i) {
-                const T key = key_at<T>(keys, first + i);
-                // Below 2^63 altogether, so that what wraps around is not below the total.
-                const std::uint64_t place =
-                    static_cast<std::uint64_t>(key) - static_cast<std::uint64_t>(first_key);
-                const bool inside =
-                    std::in_range<std::int64_t>(key) && place < static_cast<std::uint64_t>(total);
-                targets[i] = inside ? static_cast<std::int64_t>(place) / block : no_target;
-            }
-        });
-    });
+    return TargetMap(for_each_integer([total, block, first_key](auto key) {
+        // Below 2^63 altogether, so that what wraps around is not below the total.
+        const std::uint64_t place =
+            static_cast<std::uint64_t>(key) - static_cast<std::uint64_t>(first_key);
+        const bool inside =
+            std::in_range<std::int64_t>(key) && place < static_cast<std::uint64_t>(total);
+        return inside ? static_cast<std::int64_t>(place) / block : no_target;
+    }));
 }
 
 template <class Number>
@@ -505,9 +404,7 @@ TargetMap TargetMap::splitters(const std::vector<Number>& values, std::int64_t n
     if (static_cast<std::int64_t>(values.size()) != nprocs - 1)
         throw make_error(ErrorCode::mismatch, values.size(), " splitters were given for ", nprocs,
                          " processes; there must be one fewer");
-    return TargetMap(
-        [found](const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                std::int64_t* targets) { found->evaluate(keys, first, count, targets); });
+    return TargetMap(std::bind_front(&distribute::Splitters::evaluate, found));
 }
 template TargetMap TargetMap::splitters(const std::vector<double>&, std::int64_t);
 template TargetMap TargetMap::splitters(const std::vector<std::int64_t>&, std::int64_t);
@@ -517,9 +414,7 @@ TargetMap TargetMap::cells(const CellBox& box, CellOrder order, std::int64_t npr
                            std::span<const std::int64_t> owners) {
     check_nprocs(nprocs);
     const auto found = std::make_shared<const distribute::CellTargets>(box, order, nprocs, owners);
-    return TargetMap(
-        [found](const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                std::int64_t* targets) { found->evaluate(keys, first, count, targets); });
+    return TargetMap(std::bind_front(&distribute::CellTargets::evaluate, found));
 }
 
 void TargetMap::evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,

@@ -203,7 +203,7 @@ private:
         survey_.exchanged_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_received));
         survey_.packs.take(packs());
         take_rewritten();
-        if (group_->rank() == 0) survey_.rates.take(transport_rates());
+        if (group_->rank() == 0) survey_.take(transport_rates());
         survey_.sent_and_kept_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_kept));
         survey_.received_and_kept_bytes.take(geometry::bounded_add(c.bytes_received, c.bytes_kept));
     }
@@ -226,7 +226,7 @@ private:
     /// shortest.
     bool slots_may_pay_for_rewritten() const {
         const MustAgree& bytes = survey_.small_ghost_exchange_bytes;
-        const TransportRates rates = survey_.rates.agreed();
+        const TransportRates rates = survey_.rates();
         return bytes.any() && (slots_may_pay(rates, bytes.number.value) ||
                                slots_may_pay(rates, -bytes.negated.value));
     }
@@ -316,9 +316,8 @@ private:
         auto node = exchange_offers(context);
         context.node = &node;
         const FactFinder facts(context, survey_, shares);
-        const MessageSizes sizes =
-            message_sizes(context, moves_, facts, options_.max_bytes, transports_,
-                          survey_.has_limit.holds());
+        const MessageSizes sizes = message_sizes(context, moves_, facts, options_.max_bytes,
+                                                 transports_, survey_.has_limit.holds());
         context.buffers = sizes.buffers;
         context.packs = survey_.packs.holds();
         context.one_way = facts.one_way();
@@ -395,8 +394,7 @@ private:
             count_moves(bound.per_round, moves_.parts_of(m), group_->rank(),
                         wire_bytes(moves_.motions[m]));
         count_messages(bound.per_round, moves_, group_->rank());
-        const auto chosen =
-            choose_pairs(context, moves_, facts, transports_, why_, bound.reasons);
+        const auto chosen = choose_pairs(context, moves_, facts, transports_, why_, bound.reasons);
         if (bound.remembered)  // also where "auto" was the fastest, which has reasons of its own
             for (PairReason& reason : bound.reasons)
                 if (reason.peer != group_->rank() && reason.why != why_) reason.why += ", " + why_;

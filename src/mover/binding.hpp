@@ -59,6 +59,7 @@ struct PairReason {
 struct Binding {
     std::shared_ptr<const int> tags;  ///< of its messages; given back after the transports
     std::vector<std::unique_ptr<transport::Transport>> transports;
+    std::vector<char> complete;  ///< per transport, in this round
     bool sends_messages = false;
     bool takes_turns = false;  ///< a transport in which all processes take part
     bool remembered = false;   ///< the transports were measured before

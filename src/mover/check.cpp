@@ -60,45 +60,6 @@ std::vector<std::string> texts_of(const MoverOptions& options) {
             "known transports " + known_transports()};
 }
 
-/// Something that all processes must pass alike: its digest, and its description where that is
-/// asked for.
-struct Passed {
-    std::int64_t digest;
-    std::function<mpi::PassedValue()> described;
-};
-
-/// The options, the numbers of arrays and phases, then of each motion the factor, the number of
-/// terms, the layouts and the terms.
-std::vector<Passed> all_passed(const Moves& moves, const MoverOptions& options) {
-    std::vector<Passed> all;
-    const auto add = [&](const char* what, std::int64_t digest, std::function<std::string()> text) {
-        all.push_back({digest, [what, text] { return mpi::PassedValue{what, text()}; }});
-    };
-    const auto add_text = [&](const char* what, const std::string& text) {
-        add(what, geometry::text_digest(text), [text] { return text; });
-    };
-    const auto add_number = [&](const char* what, std::int64_t number) {
-        add(what, number, [number] { return std::to_string(number); });
-    };
-    for (const std::string& option : texts_of(options)) add_text("options", option);
-    add_number("numbers of arrays", std::ssize(moves.motions));
-    add_number("numbers of phases", moves.phases);
-    for (const Motion& motion : moves.motions) {
-        const MotionPlan& plan = moves.plans[motion.plan].plan;
-        const std::vector<std::int64_t>& digests = plan::plan_digests(plan);
-        add_text("factors", "alpha=" + text_of(motion.alpha));
-        add_number("numbers of terms", plan.size());
-        add("source layouts", digests[0], [&plan] { return plan.source().describe(); });
-        add("destination layouts", digests[1], [&plan] { return plan.destination().describe(); });
-        for (std::int64_t term = 0; term < plan.size(); ++term)
-            all.push_back({digests[static_cast<std::size_t>(term) + 2], [&plan, term] {
-                               return mpi::PassedValue{concat("plans in term ", term),
-                                                       text_of(plan[term])};
-                           }});
-    }
-    return all;
-}
-
 std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
     const auto found =
         std::ranges::find_if(parts, [&](const PeerPart& p) { return p.rank == rank; });
@@ -169,12 +130,38 @@ std::int64_t digest_of(const Moves& moves) {
     return words.digest();
 }
 
+/// Compares the options, the numbers of arrays and phases, then of each motion the factor, the
+/// number of terms, the layouts and the terms.
 void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
                       const MoverOptions& options) {
-    const std::vector<Passed> passed = all_passed(moves, options);
     std::vector<std::int64_t> digests;
-    for (const Passed& one : passed) digests.push_back(one.digest);
-    mpi::require_same(group, digests, [&](std::size_t i) { return passed[i].described(); });
+    std::vector<std::function<mpi::PassedValue()>> described;
+    const auto add = [&](std::int64_t digest, std::function<mpi::PassedValue()> value) {
+        digests.push_back(digest);
+        described.push_back(std::move(value));
+    };
+    const auto add_text = [&](const char* what, const std::string& text) {
+        add(geometry::text_digest(text), [what, text] { return mpi::PassedValue{what, text}; });
+    };
+    for (const std::string& option : texts_of(options)) add_text("options", option);
+    add_text("numbers of arrays", std::to_string(moves.motions.size()));
+    add_text("numbers of phases", std::to_string(moves.phases));
+    for (const Motion& motion : moves.motions) {
+        const MotionPlan& plan = moves.plans[motion.plan].plan;
+        const std::vector<std::int64_t>& plan_digests = plan::plan_digests(plan);
+        add_text("factors", "alpha=" + text_of(motion.alpha));
+        add_text("numbers of terms", std::to_string(plan.size()));
+        add(plan_digests[0],
+            [&plan] { return mpi::PassedValue{"source layouts", plan.source().describe()}; });
+        add(plan_digests[1], [&plan] {
+            return mpi::PassedValue{"destination layouts", plan.destination().describe()};
+        });
+        for (std::int64_t term = 0; term < plan.size(); ++term)
+            add(plan_digests[static_cast<std::size_t>(term) + 2], [&plan, term] {
+                return mpi::PassedValue{concat("plans in term ", term), text_of(plan[term])};
+            });
+    }
+    mpi::require_same(group, digests, [&](std::size_t i) { return described[i](); });
     throw Error(ErrorCode::mismatch, "processes passed different plans or options");
 }
 

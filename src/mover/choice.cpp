@@ -84,8 +84,8 @@ std::int64_t share_of_limit(const BindContext& context, const Moves& moves, cons
     const std::int64_t least =
         SlotRing::signal_bytes + memory::whole_lines(most_wire_bytes(context));
     if (share < least)
-        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", max_bytes,
-                         ", but process ", context.group->rank(), " sends and receives ", count,
+        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", max_bytes, ", but process ",
+                         context.group->rank(), " sends and receives ", count,
                          " messages and needs ", count * least, " bytes for them");
     return share;
 }
@@ -120,14 +120,12 @@ PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int
 }
 
 void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
-    const bool sends = facts.source_rank == context_.group->rank();
-    const auto& peer = context_.node->peer(sends ? facts.destination_rank : facts.source_rank);
-    const bool signals = context_.signals && peer.signals;
+    const bool signals = context_.signals && peer(facts).signals;
     for (const Side side : both_sides) {
-        const bool here = (side == Side::source) == sends;
+        const bool here = (side == Side::source) == sends(facts);
         const ArrayPart& own = *context_.motions[motion].array[side];
         const bool shared = here ? own.allocation && own.allocation->segment
-                                 : peer.arrays[motion][side].place.has_value();
+                                 : peer(facts).arrays[motion][side].place.has_value();
         facts.shared[side] = shared && signals;
         if (here && own.allocation && !own.allocation->why_private.empty())
             facts.why_not_shared =
@@ -150,20 +148,19 @@ void FactFinder::weigh_rewritten(PairFacts& facts, std::size_t motion, const Pai
 }
 
 bool FactFinder::one_way() const {
-    const std::int64_t most = geometry::bounded_add(survey_.sent_bytes.value, survey_.received_bytes.value);
+    const std::int64_t most =
+        geometry::bounded_add(survey_.sent_bytes.value, survey_.received_bytes.value);
     return most - survey_.exchanged_bytes.value > most / 4;
 }
 
 /// Both sides know both memories, and so come to the same decisions.
 FactFinder::Runs FactFinder::runs_of(const PairFacts& facts, std::size_t motion,
                                      const PairPart& part) const {
-    const bool sends = facts.source_rank == context_.group->rank();
-    const auto& peer = context_.node->peer(sends ? facts.destination_rank : facts.source_rank);
     const transport::BoundMotion& bound = context_.motions[motion];
-    const MemoryLayout& source =
-        sends ? bound.array.source->memory : peer.arrays[motion].source.memory;
+    const auto& of_peer = peer(facts).arrays[motion];
+    const MemoryLayout& source = sends(facts) ? bound.array.source->memory : of_peer.source.memory;
     const MemoryLayout& destination =
-        sends ? peer.arrays[motion].destination.memory : bound.array.destination->memory;
+        sends(facts) ? of_peer.destination.memory : bound.array.destination->memory;
     return {plan::mean_run_bytes(part, source, Side::source, bound.array.source->elem_bytes),
             plan::mean_run_bytes(part, destination, Side::destination,
                                  bound.array.destination->elem_bytes),
@@ -171,9 +168,7 @@ FactFinder::Runs FactFinder::runs_of(const PairFacts& facts, std::size_t motion,
 }
 
 void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPart& part) const {
-    const bool sends = facts.source_rank == context_.group->rank();
-    const auto& peer = context_.node->peer(sends ? facts.destination_rank : facts.source_rank);
-    if (!context_.signals || !peer.signals) return;
+    if (!context_.signals || !peer(facts).signals) return;
     const Runs runs = runs_of(facts, motion, part);
     facts.balanced = !one_way();
     facts.readable = true;
@@ -271,9 +266,8 @@ SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int6
     SlotRing ring;
     ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, usual_slots);
     // Slots and the counts behind them begin lines, whatever length the user names.
-    const std::int64_t chunk =
-        std::max(chunk_bytes / SlotRing::line_bytes * SlotRing::line_bytes,
-                 memory::whole_lines(elem_bytes));
+    const std::int64_t chunk = std::max(chunk_bytes / SlotRing::line_bytes * SlotRing::line_bytes,
+                                        memory::whole_lines(elem_bytes));
     const std::int64_t most =
         std::min(chunk, slots_room / ring.slots / SlotRing::line_bytes * SlotRing::line_bytes);
     // Its pieces begin lines of their own. Only a sum that stays below 2^63 is made.

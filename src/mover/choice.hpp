@@ -26,7 +26,7 @@ class FactFinder {
 public:
     /// `shares`: memory of others may be mapped.
     FactFinder(const transport::BindContext& context, const BindingReduction& survey, bool shares)
-        : context_(context), survey_(survey), rates_(survey.rates.agreed()), shares_(shares) {}
+        : context_(context), survey_(survey), rates_(survey.rates()), shares_(shares) {}
 
     transport::PairFacts operator()(std::size_t motion, std::int64_t from, std::int64_t to,
                                     const PairPart& part) const;
@@ -46,6 +46,12 @@ private:
         }
     };
     Runs runs_of(const transport::PairFacts& facts, std::size_t motion, const PairPart& part) const;
+    bool sends(const transport::PairFacts& facts) const {
+        return facts.source_rank == context_.group->rank();
+    }
+    const transport::NodePeer& peer(const transport::PairFacts& facts) const {
+        return context_.node->peer(sends(facts) ? facts.destination_rank : facts.source_rank);
+    }
     bool built_in() const { return rates_ == TransportRates{}; }
     void add_sharing(transport::PairFacts& facts, std::size_t motion) const;
     void weigh_rewritten(transport::PairFacts& facts, std::size_t motion,
@@ -71,9 +77,9 @@ struct MessageSizes {
     }
 };
 
-/// The sizes under a limit of so many bytes (0: none here), the same on all processes. Collective if
-/// any process has a limit; throws invalid_argument, on all processes, for a limit that leaves no
-/// room for an element per message.
+/// The sizes under a limit of so many bytes (0: none here), the same on all processes. Collective
+/// if any process has a limit; throws invalid_argument, on all processes, for a limit that leaves
+/// no room for an element per message.
 MessageSizes message_sizes(const transport::BindContext& context, const Moves& moves,
                            const FactFinder& facts, std::int64_t max_bytes,
                            const std::string& transports, bool any_has_limit);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "bound_operation.hpp"
@@ -48,23 +50,10 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
     throw error;
 }
 
-/// Keeps other threads from starting a mover while this one changes it.
-class RoundLock {
-public:
-    explicit RoundLock(Round& round) : round_(round), is_held_(round.try_lock()) {}
-    ~RoundLock() {
-        if (is_held_) round_.unlock();
-    }
-    RoundLock(const RoundLock&) = delete;
-    RoundLock& operator=(const RoundLock&) = delete;
-    explicit operator bool() const { return is_held_; }
-    /// Nothing is ever started again.
-    void keep() { is_held_ = false; }
-
-private:
-    Round& round_;
-    bool is_held_;
-};
+/// Keeps other threads from starting a mover while this one changes it; without success in flight.
+std::unique_lock<Round> try_locked(Round& round) {
+    return {round, std::try_to_lock};
+}
 
 }  // namespace
 
@@ -111,9 +100,7 @@ struct [[gnu::visibility("hidden")]] Mover::State {
     }
 
     bool remembered() const {
-        bool all = true;
-        operation.for_each_binding([&](const Binding& b) { all = all && b.remembered; });
-        return all;
+        return std::ranges::all_of(operation.phases(), &Binding::remembered);
     }
 
     /// The phases share what memory there may be.
@@ -206,8 +193,8 @@ void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
 void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be bound again";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
-    const RoundLock round_lock(state_->round);
-    if (!round_lock) refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
+    const auto lock = try_locked(state_->round);
+    if (!lock) refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
     std::vector<Moves> phases = state_->phases;
     std::size_t pairs = 0;
     for (const Moves& moves : phases) pairs += moves.motions.size();
@@ -227,9 +214,9 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
 void Mover::tune(double seconds) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be tuned";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
-    const RoundLock round_lock(state_->round);
+    const auto lock = try_locked(state_->round);
     mpi::collectively(*state_->group, [&] {  // it may be so here alone
-        if (!round_lock) throw Error(ErrorCode::invalid_state, not_now);
+        if (!lock) throw Error(ErrorCode::invalid_state, not_now);
     });
     state_->tune(seconds, false);
 }
@@ -273,14 +260,13 @@ bool Mover::in_flight() const {
 MoverCounters Mover::counters() const {
     MoverCounters c;
     if (!state_) return c;
-    state_->operation.for_each_binding([&](const Binding& binding) {
-        const MoverCounters& more = binding.per_round;
-        c.messages_sent += more.messages_sent;
-        c.messages_received += more.messages_received;
-        c.bytes_sent += more.bytes_sent;
-        c.bytes_received += more.bytes_received;
-        c.bytes_kept += more.bytes_kept;
-    });
+    for (const Binding& phase : state_->operation.phases()) {
+        c.messages_sent += phase.per_round.messages_sent;
+        c.messages_received += phase.per_round.messages_received;
+        c.bytes_sent += phase.per_round.bytes_sent;
+        c.bytes_received += phase.per_round.bytes_received;
+        c.bytes_kept += phase.per_round.bytes_kept;
+    }
     c.rounds = state_->round.completed();
     c.wait_seconds = state_->round.wait_seconds();
     return c;
@@ -288,30 +274,27 @@ MoverCounters Mover::counters() const {
 
 std::vector<MoverPair> Mover::pairs() const {
     std::vector<MoverPair> all;
-    if (state_)
-        state_->operation.for_each_binding([&](const Binding& binding) {
-            const auto more = binding.pairs();
-            all.insert(all.end(), more.begin(), more.end());
-        });
+    if (!state_) return all;
+    for (const Binding& phase : state_->operation.phases())
+        std::ranges::move(phase.pairs(), std::back_inserter(all));
     return all;
 }
 
 std::int64_t Mover::extra_bytes() const {
     std::int64_t bytes = 0;
-    if (state_)
-        state_->operation.for_each_binding([&](const Binding& binding) {
-            for (const auto& t : binding.transports) bytes += t->extra_bytes();
-        });
+    if (!state_) return bytes;
+    for (const Binding& phase : state_->operation.phases())
+        for (const auto& t : phase.transports) bytes += t->extra_bytes();
     return bytes;
 }
 
 void Mover::close() {
     if (!state_ || state_->freed) return;
-    RoundLock round_lock(state_->round);
-    if (!round_lock)
+    auto lock = try_locked(state_->round);
+    if (!lock)
         throw Error(ErrorCode::invalid_state, "a mover in flight cannot be freed: wait first");
     state_->free();
-    round_lock.keep();
+    lock.release();  // nothing is ever started again
 }
 
 void Mover::abort() noexcept {

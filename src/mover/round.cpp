@@ -290,10 +290,6 @@ void ProgressEngine::unlink(Round& round) {
     count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
-bool ProgressEngine::thread_may_push(const Round& round) const {
-    return thread_may_send_ || !round.operation_.sends_messages();
-}
-
 /// Releases the claim of `after`, which leaves the list where it has come to its end, and takes
 /// that of the next round that can be pushed. A claimed round is removed by nobody else, so its
 /// place in the list holds.
@@ -306,7 +302,8 @@ Round* ProgressEngine::next_claimed(Round* after, const Round* own, bool by_thre
         after->release();
     }
     for (; round; round = round->next_)
-        if (round != own && (!by_thread || thread_may_push(*round)) && round->claim()) break;
+        if (round != own && (!by_thread || thread_may_push(round->operation_)) && round->claim())
+            break;
     return round;
 }
 
@@ -316,10 +313,6 @@ bool ProgressEngine::push_others(const Round* own, bool by_thread) {
     for (Round* r = next_claimed(nullptr, own, by_thread); r; r = next_claimed(r, own, by_thread))
         moved = r->push() || moved;
     return moved;
-}
-
-bool ProgressEngine::has_thread(const Operation& operation) const {
-    return thread_runs() && (thread_may_send_ || !operation.sends_messages());
 }
 
 void ProgressEngine::start_thread() {

@@ -141,7 +141,9 @@ public:
     bool push_others(const Round* own, bool by_thread);
 
     /// Whether a thread pushes rounds on, so that start has nothing to do but announce.
-    bool has_thread(const Operation& operation) const;
+    bool has_thread(const Operation& operation) const {
+        return thread_runs() && thread_may_push(operation);
+    }
     /// Starts the thread, or adds a user to the one that runs; stop takes one away.
     void start_thread();
     void stop_thread();
@@ -158,7 +160,9 @@ private:
     void run_thread();
     Round* next_claimed(Round* after, const Round* own, bool by_thread);
     void unlink(Round& round);
-    bool thread_may_push(const Round& round) const;
+    bool thread_may_push(const Operation& operation) const {
+        return thread_may_send_ || !operation.sends_messages();
+    }
 
     std::atomic_flag list_lock_ = ATOMIC_FLAG_INIT;
     Round* first_ = nullptr;

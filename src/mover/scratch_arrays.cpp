@@ -12,8 +12,6 @@
 namespace datamover {
 namespace {
 
-using memory::line_bytes;
-
 /// Bytes that some blocks of an array lie in, counted from its base, and their place in the
 /// scratch memory, at the same address within a cache line.
 struct Span {
@@ -38,9 +36,10 @@ std::vector<Span> spans_of(const ArrayPart& part) {
         const auto address = reinterpret_cast<std::uintptr_t>(part.base) +
                              static_cast<std::uintptr_t>(span.begin_bytes);
         span.place_bytes =
-            geometry::bounded_add(next, static_cast<std::int64_t>(address % line_bytes));
+            geometry::bounded_add(next, static_cast<std::int64_t>(address % memory::line_bytes));
         next = geometry::bounded_add(span.place_bytes, span.end_bytes - span.begin_bytes);
-        next = geometry::bounded_add(next, line_bytes - 1) / line_bytes * line_bytes;
+        next = geometry::bounded_add(next, memory::line_bytes - 1) / memory::line_bytes *
+               memory::line_bytes;
     }
     return spans;
 }

@@ -61,15 +61,12 @@ void MotionReduction::settle(Side side, ArrayPart& part) const {
     part.type = static_cast<ScalarType>(known.number.value % types);
 }
 
-void RatesReduction::take(const TransportRates& rates) {
-    const auto words = std::bit_cast<std::array<std::int64_t, count>>(rates);
-    for (std::size_t i = 0; i < count; ++i) bits[i].take(words[i]);
+void BindingReduction::take(const TransportRates& rates) {
+    rate_bits = std::bit_cast<decltype(rate_bits)>(rates);
 }
 
-TransportRates RatesReduction::agreed() const {
-    std::array<std::int64_t, count> words;
-    for (std::size_t i = 0; i < count; ++i) words[i] = bits[i].value;
-    return std::bit_cast<TransportRates>(words);
+TransportRates BindingReduction::rates() const {
+    return std::bit_cast<TransportRates>(rate_bits);
 }
 
 void BindingReduction::reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine) {

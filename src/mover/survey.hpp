@@ -5,6 +5,7 @@
 // afterwards is decided from it, or from what both sides of a pair know: by everybody alike.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -53,15 +54,6 @@ struct MotionReduction {
     void settle(Side side, ArrayPart& part) const;
 };
 
-/// Rates that one process brings; those that are not negative have bits that are not.
-struct RatesReduction {
-    static constexpr std::size_t count = sizeof(TransportRates) / sizeof(double);
-    MaxOverRanks bits[count];
-
-    void take(const TransportRates& rates);
-    TransportRates agreed() const;
-};
-
 /// What one process brings; after reduce(), what all bring.
 struct BindingReduction {
     MaxOverRanks failed;         ///< size - rank of a process with an error of its own
@@ -76,8 +68,11 @@ struct BindingReduction {
     MaxOverRanks packs;  ///< whether elements of any message lie otherwise in some process's arrays
     MaxOverRanks sent_and_kept_bytes, received_and_kept_bytes;
     MotionReduction first_motion;
-    RatesReduction rates;  ///< of process 0
+    /// Of process 0; those that are not negative have bits that are not.
+    std::array<MaxOverRanks, sizeof(TransportRates) / sizeof(double)> rate_bits;
 
+    void take(const TransportRates& rates);
+    TransportRates rates() const;
     /// Collective. Throws on all processes the error that one of them has.
     void reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine);
 };

@@ -145,8 +145,7 @@ public:
         Candidate& found = choose(*all_.front());
         Candidate& chosen = in_best_manner(found, seconds * manners_share * nanoseconds);
         chosen.line.chosen = true;
-        note_below(chosen.best_ns);
-        return lines();
+        return lines(chosen.best_ns);
     }
 
 private:
@@ -199,41 +198,34 @@ private:
         return worth;
     }
 
-    /// Of each kind of transport on any process: the bytes of the longest message, and the most
-    /// chunks of one.
-    struct Uses {
-        std::vector<std::int64_t> longest_bytes, most_chunks;
-    };
-    Uses uses_of(const Candidate& c) const {
+    /// Of each kind of transport in turn, on any process: the bytes of the longest message, and the
+    /// most chunks of one. Collective.
+    std::vector<std::int64_t> uses_of(const Candidate& c) const {
         const auto& kinds = transport::transport_kinds();
-        Uses uses{std::vector<std::int64_t>(kinds.size(), 0),
-                  std::vector<std::int64_t>(kinds.size(), 0)};
-        c.operation.for_each_binding([&](const Binding& binding) {
-            for (const MoverPair& pair : binding.pairs())
+        std::vector<std::int64_t> uses(2 * kinds.size(), 0);
+        for (const Binding& phase : c.operation.phases())
+            for (const MoverPair& pair : phase.pairs())
                 for (std::size_t k = 0; k < kinds.size(); ++k) {
                     if (pair.transport != kinds[k].name) continue;
-                    uses.longest_bytes[k] = std::max(uses.longest_bytes[k], pair.bytes);
-                    uses.most_chunks[k] = std::max(uses.most_chunks[k], pair.chunks);
+                    uses[2 * k] = std::max(uses[2 * k], pair.bytes);
+                    uses[2 * k + 1] = std::max(uses[2 * k + 1], pair.chunks);
                 }
-        });
-        return {group_->maximum(std::move(uses.longest_bytes)),
-                group_->maximum(std::move(uses.most_chunks))};
+        return group_->maximum(std::move(uses));
     }
 
     /// Elements that are combined are so by the receiver.
-    bool changes_something(const std::string& name, const Uses& uses) const {
+    bool changes_something(const std::string& name, const std::vector<std::int64_t>& uses) const {
         constexpr std::int64_t step = 4;  // from length to length
-        const bool replaces = options_.op == Op::replace;
         const auto& kinds = transport::transport_kinds();
         for (std::size_t k = 0; k < kinds.size(); ++k) {
+            const std::int64_t longest_bytes = uses[2 * k], above = uses[2 * k + 1] > 1 ? step : 1;
             const auto manner = transport::options_of_transport(name, kinds[k].name);
-            const bool sides =
-                manner.receivers_copy && kinds[k].takes == AcceptedOption::who_copies;
-            const bool lengths =
-                manner.chunk_bytes > 0 && kinds[k].takes == AcceptedOption::chunk_bytes;
-            const std::int64_t above = uses.most_chunks[k] > 1 ? step : 1;
-            if (uses.longest_bytes[k] > 0 && sides && replaces) return true;
-            if (lengths && manner.chunk_bytes / above < uses.longest_bytes[k]) return true;
+            if (kinds[k].takes == AcceptedOption::who_copies && manner.receivers_copy &&
+                longest_bytes > 0 && options_.op == Op::replace)
+                return true;
+            if (kinds[k].takes == AcceptedOption::chunk_bytes && manner.chunk_bytes > 0 &&
+                manner.chunk_bytes / above < longest_bytes)
+                return true;
         }
         return false;
     }
@@ -368,27 +360,23 @@ private:
         return usual;
     }
 
-    /// Has each that was faster than what was chosen say why it was not, and no other. On a busy
-    /// machine the first rounds of what was dropped may lie below all that came later.
-    void note_below(std::int64_t best_ns) {
-        for (const auto& c : all_)
-            if (c->best_ns > best_ns)
-                c->line.passed_over.clear();
-            else if (c->best_ns > 0 && c->best_ns < best_ns && c->line.passed_over.empty())
-                c->line.passed_over = "others were far faster when it was tried";
-    }
-
     void drop_hopeless() {
         std::int64_t best_ns = able_.front()->first_ns;
         for (const Candidate* c : able_) best_ns = std::min(best_ns, c->first_ns);
         std::erase_if(able_, [&](const Candidate* c) { return c->first_ns / hopeless > best_ns; });
     }
 
-    std::vector<MoverTrial> lines() const {
+    /// Each that was faster than what was chosen says why it was not, and no other does. On a busy
+    /// machine the first rounds of what was dropped may lie below all that came later.
+    std::vector<MoverTrial> lines(std::int64_t chosen_ns) const {
         std::vector<MoverTrial> made;
         for (const auto& c : all_) {
-            made.push_back(c->line);
-            made.back().seconds = static_cast<double>(c->best_ns) / nanoseconds;
+            MoverTrial& line = made.emplace_back(c->line);
+            line.seconds = static_cast<double>(c->best_ns) / nanoseconds;
+            if (c->best_ns > chosen_ns)
+                line.passed_over.clear();
+            else if (c->best_ns > 0 && c->best_ns < chosen_ns && line.passed_over.empty())
+                line.passed_over = "others were far faster when it was tried";
         }
         return made;
     }
@@ -420,8 +408,7 @@ TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& 
         nanoseconds;
     const std::int64_t key = common_key(*group, bound, options);
     const auto remember = [&](const std::string& transports) {
-        for (const Moves& moves : bound)
-            remember_transports(*group, moves, options, transports);
+        for (const Moves& moves : bound) remember_transports(*group, moves, options, transports);
     };
     if (looks_in_file) {
         const std::string found = found_in_file(*group, key, names);

@@ -42,11 +42,6 @@ constexpr std::uintptr_t array_line_bytes = 64;
 
 using geometry::WordDigest;
 
-void put(WordDigest& digest, const std::string& text) {
-    for (const char c : text) digest.put(c);
-    digest.put(static_cast<std::int64_t>(text.size()));
-}
-
 void put(WordDigest& digest, const ArrayPart& part) {
     // A process without elements learns their type from the others.
     if (part.memory.blocks.empty()) return;
@@ -71,8 +66,8 @@ std::int64_t system_digest() {
         char text[MPI_MAX_LIBRARY_VERSION_STRING];
         int length = 0;
         if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) length = 0;
-        put(digest, std::string(text, static_cast<std::size_t>(length)));
-        put(digest, DATAMOVER_VERSION);
+        digest.put(geometry::text_digest({text, static_cast<std::size_t>(length)}));
+        digest.put(geometry::text_digest(DATAMOVER_VERSION));
         digest.put(mpi::count(mpi::usable_processors()));
         return digest.value();
     }();
@@ -276,9 +271,7 @@ std::string processor() {
 }
 
 std::int64_t key() {
-    geometry::WordDigest digest;
-    for (const char c : processor() + "transport rates 1") digest.put(c);
-    return digest.value();
+    return geometry::text_digest(processor() + "transport rates 1");
 }
 
 /// The same in every locale.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "datamover/progress.hpp"
-#include "distribute/migration_state.hpp"
+#include "distribute/agreement.hpp"
 #include "mpi_test.hpp"
 
 namespace datamover::distribute {
@@ -77,7 +77,7 @@ protected:
         const ErrorCode right = lacks ? ErrorCode::no_memory : ErrorCode::peer_failed;
         EXPECT_EQ(code_of(part), static_cast<int>(right));
         // So does whoever comes later.
-        EXPECT_THROW(exchange_notices(*state_, claim_->slot(), {}), Error);
+        EXPECT_THROW(Agreement(*state_, claim_->slot(), {}, {"move", {}}).reach(), Error);
     }
 
     MPI_Comm comm_ = MPI_COMM_NULL;
