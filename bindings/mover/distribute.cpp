@@ -159,8 +159,7 @@ void bind_migration(nb::module_& m) {
                 targets.stride_bytes = stride_bytes;
                 std::vector<std::int64_t> rows;
                 if (!row_starts.is_none()) {
-                    const Integers starts(row_starts, "row starts");
-                    rows.assign(starts.values().begin(), starts.values().end());
+                    rows = Integers(row_starts, "row starts").to_vector();
                     targets.row_starts = rows;
                 }
                 const Unlocked released;

@@ -13,7 +13,7 @@
 #include "errors.hpp"
 #include "geometry/make_error.hpp"
 #include "module.hpp"
-#include "transport/transport.hpp"
+#include "mover/tuning.hpp"
 
 namespace datamover::bindings {
 namespace {
@@ -44,13 +44,6 @@ nb::list trials_of(const Mover& mover) {
                               "rounds"_a = trial.rounds, "why_not"_a = trial.why_not,
                               "chosen"_a = trial.chosen, "passed_over"_a = trial.passed_over));
     return trials;
-}
-
-/// Whether a transport needs both processes on one node.
-bool needs_common_node(const transport::TransportKind& kind) {
-    transport::PairFacts far;
-    far.destination_rank = 1;
-    return !kind.carries(far);
 }
 
 /// Takes part in a binding of the other processes as one that cannot. Collective.
@@ -144,7 +137,7 @@ void bind_movers(nb::module_& m) {
     m.def("transports", [] {
         nb::dict kinds;
         for (const auto& kind : transport::transport_kinds())
-            kinds[kind.name.c_str()] = needs_common_node(kind);
+            kinds[kind.name.c_str()] = !reaches_other_nodes(kind);
         return kinds;
     });
 }

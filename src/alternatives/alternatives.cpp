@@ -52,8 +52,12 @@ std::int64_t range_end(const ElementRange& range, std::int64_t elems, std::int64
     return std::max(end, std::min(elems, range.begin_elem + 1));
 }
 
+}  // namespace
+
 /// With a limit in rounds, until no process has anything left.
-void carry_column_by_alltoallv(State& s, const ElementColumn& column, const ElementBuffer& result) {
+void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
+    const ElementColumn& column = transfer.columns.front();
+    const ElementBuffer& result = transfer.results.front();
     const std::int64_t bytes = column.elem_bytes;
     const bool limited = s.limit_bytes > 0;
     ElementRange range = s.all_elems();
@@ -81,7 +85,9 @@ void carry_column_by_alltoallv(State& s, const ElementColumn& column, const Elem
     }
 }
 
-void carry_column_by_alltoallw(State& s, const ElementColumn& column, const ElementBuffer& result) {
+void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
+    const ElementColumn& column = transfer.columns.front();
+    const ElementBuffer& result = transfer.results.front();
     /// What MPI may look at until the operation is complete.
     struct Arguments {
         Datatypes send_types, receive_types;
@@ -120,8 +126,6 @@ void carry_column_by_alltoallw(State& s, const ElementColumn& column, const Elem
     s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);
 }
 
-}  // namespace
-
 void sort_by_target(const ElementColumn& column, const ElementRange& range,
                     const mpi::Blocks& blocks, std::byte* sorted) {
     std::vector<std::byte*> places;
@@ -129,16 +133,6 @@ void sort_by_target(const ElementColumn& column, const ElementRange& range,
         places.push_back(sorted + start * column.elem_bytes);
     places.push_back(nullptr);
     fan_out(range, column, places.data());
-}
-
-void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
-    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
-        carry_column_by_alltoallv(s, transfer.columns[c], transfer.results[c]);
-}
-
-void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
-    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
-        carry_column_by_alltoallw(s, transfer.columns[c], transfer.results[c]);
 }
 
 }  // namespace datamover::alternatives
@@ -152,13 +146,15 @@ bool fits_int(std::int64_t elems) {
     return elems <= std::numeric_limits<int>::max();
 }
 
+constexpr std::size_t any_columns = std::numeric_limits<std::size_t>::max();
+
 constexpr Method methods[] = {
-    {"partition", carry_by_partition, exchange_by_partition, true, nullptr},
-    {"alltoallv", alternatives::carry_by_alltoallv, alternatives::exchange_by_alltoallv, true,
+    {"partition", carry_by_partition, offered_columns, exchange_by_partition, true, nullptr},
+    {"alltoallv", alternatives::carry_by_alltoallv, 1, alternatives::exchange_by_alltoallv, true,
      mpi::all_to_all_reaches},
-    {"alltoallw", alternatives::carry_by_alltoallw, nullptr, true, fits_int},
-    {"sendrecv", alternatives::carry_by_sendrecv, nullptr, true, nullptr},
-    {"sort", alternatives::carry_by_sort, alternatives::exchange_by_sort, false,
+    {"alltoallw", alternatives::carry_by_alltoallw, 1, nullptr, true, fits_int},
+    {"sendrecv", alternatives::carry_by_sendrecv, any_columns, nullptr, true, nullptr},
+    {"sort", alternatives::carry_by_sort, 1, alternatives::exchange_by_sort, false,
      mpi::all_to_all_reaches},
 };
 
@@ -166,7 +162,10 @@ constexpr Method methods[] = {
 
 void move(const Method& how, State& s, NodeSlot& slot, const ColumnTransfer& transfer,
           bool stable) {
-    propagating_errors(s, [&] { how.move(s, slot, transfer, stable); });
+    propagating_errors(s, [&] {
+        for (std::size_t c = 0; c < transfer.columns.size();)
+            how.move(s, slot, transfer.next(c, how.columns_at_once), stable);
+    });
 }
 
 void exchange(const Method& how, State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "distribute/methods.hpp"
@@ -61,9 +62,7 @@ struct ElementRun {
 
     /// By key; the number of elements does not count.
     friend bool operator<(const ElementRun& a, const ElementRun& b) {
-        if (a.target != b.target) return a.target < b.target;
-        if (a.source != b.source) return a.source < b.source;
-        return a.first < b.first;
+        return std::tie(a.target, a.source, a.first) < std::tie(b.target, b.source, b.first);
     }
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "mpi/collectives.hpp"
@@ -91,8 +92,7 @@ private:
     std::int64_t common_rounds() const {
         const std::int64_t slack = Scratch::fewest_elems(group_.size()) - 2;
         const std::int64_t room = std::max<std::int64_t>(1, scratch_.elems - slack);
-        std::int64_t arriving = 0;
-        for (const std::int64_t elems : in_) arriving += elems;
+        const std::int64_t arriving = std::accumulate(in_.begin(), in_.end(), std::int64_t{0});
         return group_.maximum({(arriving + room - 1) / room}).front();
     }
 

@@ -206,8 +206,11 @@ void exchange_within(State& s, int tag, const Buffer& buffer, bool stable, bool 
     sorter.sort_runs(0, runs);
 }
 
-void sort_column(State& s, int tag, const ElementColumn& column, const ElementBuffer& result,
-                 bool stable) {
+}  // namespace
+
+void carry_by_sort(State& s, NodeSlot& slot, const ColumnTransfer& transfer, bool stable) {
+    const ElementColumn& column = transfer.columns.front();
+    const ElementBuffer& result = transfer.results.front();
     const std::int64_t bytes = column.elem_bytes;
     const auto sorted_blocks = mpi::Blocks::behind(s.send_counts);
     const std::int64_t elems = sorted_blocks.total();
@@ -218,21 +221,14 @@ void sort_column(State& s, int tag, const ElementColumn& column, const ElementBu
     std::byte* sorted = memory->data;
     sort_by_target(column, s.all_elems(), sorted_blocks, sorted);
     const Scratch scratch{sorted + elems * bytes, room, memory};
-    const ElementRuns runs =
-        ProcessSort(*s.group, sorted, bytes, runs_by_target(s, stable), scratch, swapped, tag)
-            .run();
+    const ElementRuns runs = ProcessSort(*s.group, sorted, bytes, runs_by_target(s, stable),
+                                         scratch, swapped, slot.tag())
+                                 .run();
     std::vector<std::int64_t> counts(at(s.nprocs()), 0);
     for (const ElementRun& run : runs) counts[at(run.target)] += run.elems;
     const auto received = mpi::Blocks::behind(s.group->exchange(counts));
     mpi::all_to_all({memory, result.owner}, sorted, mpi::Blocks::behind(counts), result.data,
                     received, bytes, *s.group);
-}
-
-}  // namespace
-
-void carry_by_sort(State& s, NodeSlot& slot, const ColumnTransfer& transfer, bool stable) {
-    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
-        sort_column(s, slot.tag(), transfer.columns[c], transfer.results[c], stable);
 }
 
 void exchange_by_sort(State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {

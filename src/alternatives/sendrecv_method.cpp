@@ -29,7 +29,11 @@ public:
           one_column_(transfer.columns.size() == 1),
           sends_(*state.group, slot.tag()),
           receives_(*state.group, slot.tag()),
-          buffer_elems_(buffer_elems(state, elem_bytes_)),
+          buffer_elems_(
+              state.limit_bytes == 0
+                  ? aggregated_elems
+                  : std::clamp<std::int64_t>(state.limit_bytes / (2 * elem_bytes_) / state.nprocs(),
+                                             1, aggregated_elems)),
           buffers_(at(state.nprocs())),
           next_(state.recv_starts),
           left_(state.recv_counts) {}
@@ -53,12 +57,6 @@ private:
         int half = 0;
         std::int64_t elems = 0;
     };
-
-    static std::int64_t buffer_elems(const State& s, std::int64_t elem_bytes) {
-        if (s.limit_bytes == 0) return aggregated_elems;
-        return std::clamp<std::int64_t>(s.limit_bytes / (2 * elem_bytes) / s.nprocs(), 1,
-                                        aggregated_elems);
-    }
 
     /// Gives the next elements of a source their places: those of its own part of the results.
     std::int64_t take_places(int source, std::int64_t elems) {

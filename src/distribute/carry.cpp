@@ -96,20 +96,16 @@ private:
     void find_targets() {
         for (int r = 0; r < s_.nprocs(); ++r) {
             if (s_.send_counts[at(r)] == 0) continue;
-            const int p = channel_.position(r);
-            if (r == s_.rank())
-                direct_.push_back({r, -1, own_places()});
-            else
-                (p < 0 ? staged_ : unknown_).push_back({r, p});
+            const bool stays = r == s_.rank();
+            Target target{r, stays ? -1 : channel_.position(r)};
+            for (std::size_t c = 0; stays && c < transfer_.columns.size(); ++c)
+                target.next.push_back(transfer_.results[c].data +
+                                      s_.recv_starts[at(r)] * transfer_.columns[c].elem_bytes);
+            (stays                 ? direct_
+             : target.position < 0 ? staged_
+                                   : unknown_)
+                .push_back(std::move(target));
         }
-    }
-
-    std::vector<std::byte*> own_places() const {
-        std::vector<std::byte*> places;
-        for (std::size_t c = 0; c < transfer_.columns.size(); ++c)
-            places.push_back(transfer_.results[c].data +
-                             s_.recv_starts[at(s_.rank())] * transfer_.columns[c].elem_bytes);
-        return places;
     }
 
     /// True when it is known of all targets how elements get there.
@@ -254,10 +250,8 @@ OperationPtr make_transfer(State& state, NodeSlot& slot, const ColumnTransfer& t
 }
 
 void carry_by_partition(State& state, NodeSlot& slot, const ColumnTransfer& transfer, bool) {
-    for (std::size_t c = 0; c < transfer.columns.size();) {
-        FanOut some(state, slot, transfer.next(c, offered_columns));
-        run(state, some);
-    }
+    FanOut some(state, slot, transfer);
+    run(state, some);
 }
 
 }  // namespace datamover::distribute

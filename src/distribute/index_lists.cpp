@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -103,13 +104,6 @@ std::int64_t range_of(const Point& shape, int processes) {
     return std::max<std::int64_t>(1, n / processes + (n % processes != 0));
 }
 
-std::int64_t index_of(std::int64_t index) {
-    return index;
-}
-std::int64_t index_of(const Held& held) {
-    return held.index;
-}
-
 /// One process's way through index_lists; its steps are taken by all processes in this order.
 class Maker {
 public:
@@ -152,8 +146,8 @@ public:
     void ask() {
         std::vector<std::int64_t> homes_of_held, homes_of_asked;
         mpi::collectively(*group_, [&] {
-            homes_of_held = homes(held_);
-            homes_of_asked = homes(asked_);
+            homes_of_held = homes(held_, &Held::index);
+            homes_of_asked = homes(asked_, std::identity{});
         });
         const auto held = carry(comm_, held_, homes_of_held);
         const auto asked = carry(comm_, asked_, homes_of_asked);
@@ -221,11 +215,11 @@ private:
     }
 
     /// The processes that have what elements are about in the directory.
-    template <class Element>
-    std::vector<std::int64_t> homes(const std::vector<Element>& elems) const {
+    template <class Element, class Index>
+    std::vector<std::int64_t> homes(const std::vector<Element>& elems, Index index) const {
         std::vector<std::int64_t> targets;
         targets.reserve(elems.size());
-        for (const Element& elem : elems) targets.push_back(index_of(elem) / range_);
+        for (const Element& elem : elems) targets.push_back(std::invoke(index, elem) / range_);
         return targets;
     }
 

@@ -4,6 +4,7 @@
 // section 4.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "distribute/migration_state.hpp"
@@ -13,8 +14,9 @@ namespace datamover::distribute {
 /// A way to carry elements. All functions are collective.
 struct Method {
     const char* name;
-    /// Moves columns; in stable order where that is asked for, else in one for all columns.
+    /// Moves some columns; in stable order where that is asked for, else in one for all columns.
     void (*move)(State&, NodeSlot&, const ColumnTransfer&, bool stable);
+    std::size_t columns_at_once;  ///< that it can move, at most
     /// Likewise within a dense buffer, or nullptr where it cannot.
     void (*move_in_place)(State&, NodeSlot&, const Buffer&, bool stable);
     /// Whether `move` keeps to a limit of extra memory.

@@ -111,27 +111,23 @@ int processes_of(MPI_Win window) {
     return size;
 }
 
-struct Part {
-    std::byte* data = nullptr;
-    std::int64_t bytes = 0;
-};
-
 /// A process's part of the window, where it is mapped here.
-Part part_of(MPI_Win window, int rank) {
+std::span<std::byte> part_of(MPI_Win window, int rank) {
     MPI_Aint bytes = 0;
     int unit = 0;
     void* data = nullptr;
     mpi::check(MPI_Win_shared_query(window, rank, &bytes, &unit, static_cast<void*>(&data)),
                "MPI_Win_shared_query");
-    return {static_cast<std::byte*>(data), static_cast<std::int64_t>(bytes)};
+    return {static_cast<std::byte*>(data), static_cast<std::size_t>(bytes)};
 }
 
 /// The whole part that the memory lies in: all arrays in it are then known as one segment.
-Part part_around(MPI_Win window, const std::byte* memory, std::int64_t bytes) {
+std::span<std::byte> part_around(MPI_Win window, const std::byte* memory, std::int64_t bytes) {
     const int processes = processes_of(window);
     for (int rank = 0; rank < processes; ++rank) {
-        const Part part = part_of(window, rank);
-        if (part.data <= memory && bytes <= part.bytes && memory - part.data <= part.bytes - bytes)
+        const std::span<std::byte> part = part_of(window, rank);
+        if (part.data() <= memory && bytes <= std::ssize(part) &&
+            memory - part.data() <= std::ssize(part) - bytes)
             return part;
     }
     throw make_error(ErrorCode::invalid_argument, "the ", bytes,
@@ -146,11 +142,11 @@ std::shared_ptr<const void> in_window(MPI_Win window, void* memory, std::int64_t
         throw make_error(ErrorCode::invalid_argument, bytes,
                          " bytes were said to lie in the window");
     if (bytes == 0) return nullptr;
-    const Part part = part_around(window, static_cast<const std::byte*>(memory), bytes);
+    const auto part = part_around(window, static_cast<const std::byte*>(memory), bytes);
     // MPI need not share the memory of one process alone.
     if (processes_of(window) == 1) return nullptr;
     try {
-        return memory::SegmentPool::of_process().adopt(part.data, part.bytes);
+        return memory::SegmentPool::of_process().adopt(part.data(), std::ssize(part));
     } catch (const Error& e) {
         throw make_error(ErrorCode::unsupported, "the window's memory cannot be used: ", e.what());
     }

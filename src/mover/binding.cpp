@@ -87,30 +87,15 @@ public:
     Binder(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRequest& request)
         : group_(group),
           moves_(moves),
+          request_(request),
           options_(request.options),
           transports_(request.transports),
-          why_(request.why),
-          uses_memory_(request.uses_memory) {}
+          why_(request.why) {}
+
+    /// Whether it binds other transports than were asked for, which were the fastest before.
+    bool remembers() const { return transports_ != request_.transports; }
 
     Binding operator()(const std::optional<Error>& mine) {
-        const std::string asked = transports_, why = why_;
-        try {
-            return bound(mine);
-        } catch (const Error& e) {
-            // What was remembered may no longer be had; all processes hear the same.
-            const bool refused =
-                e.code() == ErrorCode::unsupported || e.code() == ErrorCode::no_memory;
-            if (!refused || transports_ == asked) throw;
-            transports_ = asked;
-            why_ = why;
-            uses_memory_ = false;
-            remembered_.clear();
-        }
-        return bound(mine);
-    }
-
-private:
-    Binding bound(const std::optional<Error>& mine) {
         error_ = mine;
         reduction();
         if (survey_.checks.holds()) check_bound(*group_, moves_, options_);
@@ -120,6 +105,7 @@ private:
         return *std::move(bound);
     }
 
+private:
     void claim_tags() {
         mpi::MessageTags& tags = group_->tags();
         const int count =
@@ -145,7 +131,8 @@ private:
         alone([&] { check_arguments(moves_, *group_, options_); });
         alone([&] { work_out_parts(); });
         signals_ = signal_memory();
-        fill_survey();
+        motions_.assign(moves_.motions.size(), {});
+        alone([&] { take_own(); });
         survey_.reduce(*group_, error_);
         if (!survey_.passed.same()) throw_difference(*group_, moves_, options_);
         settle_types();
@@ -172,16 +159,10 @@ private:
         check_overlaps(moves_, me);
     }
 
-    void fill_survey() {
-        survey_ = {};
-        motions_.assign(moves_.motions.size(), {});
-        alone([&] { take_own(); });
-    }
-
     void take_own() {
         survey_.passed.take(digest_of(moves_, options_));
         survey_.checks.take(options_.check);
-        if (uses_memory_) remembered_ = remembered_transports(*group_, moves_, options_);
+        if (request_.uses_memory) remembered_ = remembered_transports(*group_, moves_, options_);
         survey_.remembered.take(remembered_.empty() ? 0 : geometry::text_digest(remembered_) | 1);
         survey_.has_limit.take(options_.max_bytes > 0);
         survey_.lacks_signals.take(group_->node_ranks().size() > 1 && !signals_);
@@ -202,33 +183,21 @@ private:
         survey_.received_bytes.take(c.bytes_received);
         survey_.exchanged_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_received));
         survey_.packs.take(packs());
-        take_rewritten();
+        for (const Motion& motion : moves_.motions) take_rewritten(motion);
         if (group_->rank() == 0) survey_.take(transport_rates());
         survey_.sent_and_kept_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_kept));
         survey_.received_and_kept_bytes.take(geometry::bounded_add(c.bytes_received, c.bytes_kept));
     }
 
     /// The messages of a few pages of an array that go to another process in place.
-    void take_rewritten() {
-        const auto motions = static_cast<std::int64_t>(moves_.motions.size());
-        for (const Motion& motion : moves_.motions) {
-            if (!in_place(motion)) continue;
-            for (const PeerPart& p : moves_.plans[motion.plan].outgoing) {
-                const std::int64_t bytes =
-                    geometry::bounded_multiply(p.part.size(), wire_bytes(motion) * motions);
-                if (p.rank != group_->rank() && is_few_pages(bytes))
-                    survey_.small_ghost_exchange_bytes.take(bytes);
-            }
+    void take_rewritten(const Motion& motion) {
+        if (!in_place(motion)) return;
+        for (const PeerPart& p : moves_.plans[motion.plan].outgoing) {
+            const std::int64_t bytes = geometry::bounded_multiply(
+                p.part.size(), wire_bytes(motion) * std::ssize(moves_.motions));
+            if (p.rank != group_->rank() && is_few_pages(bytes))
+                survey_.small_ghost_exchange_bytes.take(bytes);
         }
-    }
-
-    /// Whether slots pay for any of them: what holds for some length holds for the longest or the
-    /// shortest.
-    bool slots_may_pay_for_rewritten() const {
-        const MustAgree& bytes = survey_.small_ghost_exchange_bytes;
-        const TransportRates rates = survey_.rates();
-        return bytes.any() && (slots_may_pay(rates, bytes.number.value) ||
-                               slots_may_pay(rates, -bytes.negated.value));
     }
 
     /// Whether a message of this process needs a buffer. Once one does, it does not look further.
@@ -337,10 +306,6 @@ private:
         return bound;
     }
 
-    bool is_for_everyone(const transport::TransportKind& kind) const {
-        return kind.everyone && transport::names_transport(transports_, kind.name);
-    }
-
     transport::NodeMemory exchange_offers(const BindContext& context) const {
         std::vector<std::vector<std::int64_t>> offers(1);
         if (group_->node_ranks().size() > 1)
@@ -355,7 +320,13 @@ private:
         if (group_->node_ranks().size() == 1) return false;
         if (transport::names_transport(transports_, "staged")) return true;
         if (!transport::names_transport(transports_, "auto")) return false;
-        if (slots_may_pay_for_rewritten() && facts.may_be_rewritten()) return true;
+        // What holds for some length of those that are rewritten holds for the longest or the
+        // shortest.
+        const MustAgree& bytes = survey_.small_ghost_exchange_bytes;
+        if (bytes.any() && facts.may_be_rewritten() &&
+            (slots_may_pay(survey_.rates(), bytes.number.value) ||
+             slots_may_pay(survey_.rates(), -bytes.negated.value)))
+            return true;
         for (std::size_t m = 0; m < motions_.size(); ++m) {
             const bool plain = context.motions[m].update.is_plain_copy();
             if (motions_[m].in_private_memory.source.holds() &&
@@ -401,7 +372,9 @@ private:
         // Far peers are served first, the own copy last: it needs nobody.
         const auto& kinds = transport::transport_kinds();
         for (std::size_t i = kinds.size(); i-- > 0;) {
-            if (chosen[i].empty() && !is_for_everyone(kinds[i])) continue;
+            const bool is_for_everyone =
+                kinds[i].everyone && transport::names_transport(transports_, kinds[i].name);
+            if (chosen[i].empty() && !is_for_everyone) continue;
             context.kind = i;
             context.options = transport::options_of_transport(transports_, kinds[i].name);
             context.chunk_bytes = sizes.longest(context.options.chunk_bytes);
@@ -429,9 +402,9 @@ private:
 
     const mpi::ProcessGroupPtr& group_;
     Moves& moves_;
+    const BindRequest& request_;
     const MoverOptions& options_;
     std::string transports_, why_;
-    bool uses_memory_;
     std::string remembered_;      ///< what this process remembers to be the fastest
     std::optional<Error> error_;  ///< of what this process did alone
     BindingReduction survey_;
@@ -447,7 +420,17 @@ private:
 
 Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRequest& request,
                    const std::optional<Error>& mine) {
-    return Binder(group, moves, request)(mine);
+    Binder binder(group, moves, request);
+    try {
+        return binder(mine);
+    } catch (const Error& e) {
+        // What was remembered may no longer be had; all processes hear the same.
+        const bool refused = e.code() == ErrorCode::unsupported || e.code() == ErrorCode::no_memory;
+        if (!refused || !binder.remembers()) throw;
+    }
+    BindRequest anew = request;
+    anew.uses_memory = false;
+    return Binder(group, moves, anew)(mine);
 }
 
 std::vector<MoverPair> Binding::pairs() const {

@@ -16,11 +16,6 @@
 namespace datamover {
 namespace {
 
-std::vector<PlannedArrays> one_move(const MotionPlan& plan, const ArrayPart& source,
-                                    const ArrayPart& destination) {
-    return {{plan, {source}, {destination}}};
-}
-
 /// Adds plan `number` of those that were given.
 void add(const PlannedArrays& planned, std::size_t number, Moves& moves) {
     if (planned.sources.size() != planned.destinations.size() || planned.sources.empty())
@@ -164,7 +159,7 @@ Mover::Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOpt
 
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
              const ArrayPart& destination, const MoverOptions& options)
-    : Mover(comm, one_move(plan, source, destination), options) {}
+    : Mover(comm, {PlannedArrays(plan, std::vector{source}, std::vector{destination})}, options) {}
 
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const Array& source, const Array& destination,
              const MoverOptions& options)

@@ -391,10 +391,7 @@ namespace {
 
 /// Kept with MPI_COMM_SELF, which MPI frees before it ends.
 struct EndsThread {
-    EndsThread() = default;
     ~EndsThread() { ProgressEngine::of_process().end_thread(); }
-    EndsThread(const EndsThread&) = delete;
-    EndsThread& operator=(const EndsThread&) = delete;
 };
 
 /// A program may end MPI with the thread at work, whose next call of MPI would end the program.

@@ -58,12 +58,6 @@ struct Candidate {
     }
 };
 
-bool reaches_other_nodes(const transport::TransportKind& kind) {
-    transport::PairFacts far;
-    far.destination_rank = 1;
-    return kind.carries(far);
-}
-
 /// What can be tried, the same on all processes; "auto" first. Collective.
 std::vector<std::string> candidates(const mpi::ProcessGroup& group,
                                     const std::vector<Moves>& phases) {
@@ -397,6 +391,12 @@ TuningResult not_measured(const Error& why) {
 }
 
 }  // namespace
+
+bool reaches_other_nodes(const transport::TransportKind& kind) {
+    transport::PairFacts far;
+    far.destination_rank = 1;
+    return kind.carries(far);
+}
 
 TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
                    const MoverOptions& options, double seconds, bool looks_in_file) {

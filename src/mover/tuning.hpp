@@ -24,6 +24,9 @@ struct TuningResult {
 TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
                    const MoverOptions& options, double seconds, bool looks_in_file);
 
+/// Whether a transport carries between processes of different nodes.
+bool reaches_other_nodes(const transport::TransportKind& kind);
+
 // The tuning file: measured choices kept for later programs.
 
 /// What DATAMOVER_TUNING_FILE names (nothing: no file), else datamover/tuning in the user's cache
