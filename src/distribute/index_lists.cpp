@@ -15,6 +15,7 @@
 #include "datamover/migration.hpp"
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
+#include "geometry/radix_sort.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
 
@@ -26,11 +27,11 @@ struct Held {
     std::int64_t index, list, rank, position;
 };
 
-/// Elements that arrived, and the process that each came from.
+/// Elements that arrived, in order of the processes that they came from, and how many of each.
 template <class Element>
 struct Arrived {
     std::vector<Element> elems;
-    std::vector<std::int64_t> source;
+    std::vector<std::int64_t> counts;
 };
 
 template <class Element>
@@ -46,10 +47,8 @@ Arrived<Element> carry(MPI_Comm comm, const std::vector<Element>& elems,
     const auto received = static_cast<std::size_t>(migration.received());
     try {
         arrived.elems.resize(received);
-        arrived.source.reserve(received);
-        std::int64_t rank = 0;
-        for (const std::int64_t count : migration.receive_counts())
-            arrived.source.insert(arrived.source.end(), static_cast<std::size_t>(count), rank++);
+        const auto counts = migration.receive_counts();
+        arrived.counts.assign(counts.begin(), counts.end());
     } catch (const std::exception&) {
         migration.refuse(Error(ErrorCode::no_memory, "there is no memory for what arrives"));
     }
@@ -210,7 +209,7 @@ private:
     /// too.
     void merge_asked(std::size_t first) {
         const auto middle = asked_.begin() + static_cast<std::ptrdiff_t>(first);
-        if (!std::is_sorted(middle, asked_.end())) std::sort(middle, asked_.end());
+        geometry::sort_by(std::span(middle, asked_.end()), std::identity{});
         std::inplace_merge(asked_.begin(), middle, asked_.end());
     }
 
@@ -234,11 +233,13 @@ private:
                                   indices);
         answers.reserve(asked.elems.size());
         askers.reserve(asked.elems.size());
-        for (std::size_t q = 0; q < asked.elems.size(); ++q)
-            for (const IndexList::Holder& holder : directory.holders(asked.elems[q] - first)) {
-                answers.push_back(held.elems[static_cast<std::size_t>(holder.position)]);
-                askers.push_back(asked.source[q]);
-            }
+        auto index = asked.elems.begin();
+        for (std::size_t asker = 0; asker < asked.counts.size(); ++asker)
+            for (const auto end = index + asked.counts[asker]; index != end; ++index)
+                for (const IndexList::Holder& holder : directory.holders(*index - first)) {
+                    answers.push_back(held.elems[static_cast<std::size_t>(holder.position)]);
+                    askers.push_back(static_cast<std::int64_t>(asker));
+                }
     }
 
     MPI_Comm comm_;

@@ -217,7 +217,9 @@ private:
         return all_known;
     }
 
-    void find_owners(const std::uint64_t* places, std::int64_t count, std::int64_t* targets) const {
+    /// In a function of its own: within the loops around it, ranges take a tenth more time.
+    [[gnu::noinline]] void find_owners(const std::uint64_t* places, std::int64_t count,
+                                       std::int64_t* targets) const {
         if (!table_.empty())
             for (std::int64_t i = 0; i < count; ++i) targets[i] = table_[places[i]];
         else if (ranges_)
