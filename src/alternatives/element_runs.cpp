@@ -155,10 +155,12 @@ ElementRuns ElementSorter::sort_stable(const TargetCodes& codes, std::int64_t el
         std::vector<std::int64_t> done(most_code + 1, 0), next(most_code + 1);
         const auto sort_piece = [&](std::int64_t begin, std::int64_t end) {
             std::vector<std::int64_t> count(most_code + 1, 0);
-            for (std::int64_t i = begin; i < end; ++i) ++count[code[i]];
+            const auto* const codes_here = code;  // locals: elements that are copied alias all else
+            for (std::int64_t i = begin; i < end; ++i) ++count[codes_here[i]];
             std::exclusive_scan(count.begin(), count.end(), next.begin(), std::int64_t{0});
+            std::int64_t* const places = next.data();
             for (std::int64_t i = begin; i < end; ++i)
-                copy(scratch_ + next[code[i]]++ * bytes_, at(i), 1);
+                copy(scratch_ + places[codes_here[i]]++ * bytes_, at(i), 1);
             copy(at(begin), scratch_, end - begin);
             ElementRuns runs;
             for (std::uint32_t c = 0; c <= most_code; ++c) {
