@@ -10,7 +10,6 @@
 #include "flat_runs.hpp"
 #include "geometry/make_error.hpp"
 #include "relation/nest_folder.hpp"
-#include "relation/product_builder.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -54,11 +53,11 @@ public:
             for (const Side side : both_sides) find(memory[side], box, shape, side);
             Known& known = known_[static_cast<std::size_t>(box.shape)];
             if (!known.fits(memory)) known = compiled(shape, memory);
-            const auto place = [&](Side side) {
-                return known.start[side] + (memory[side] ? memory[side]->offset_bytes
-                                                         : done_elems * sides_[side].elem_bytes);
-            };
-            products_.place(known.nest_shape, place(Side::source), place(Side::destination));
+            AddressPair start = known.start;
+            for (const Side side : both_sides)
+                start[side] += memory[side] ? memory[side]->offset_bytes
+                                            : done_elems * sides_[side].elem_bytes;
+            products_.place(known.nest_shape, start);
             done_elems += products_.shape_elems(known.nest_shape);
         }
     }
@@ -69,7 +68,7 @@ private:
     struct Known {
         bool valid = false;
         PerSide<Point> strides;
-        PerSide<std::int64_t> start;
+        AddressPair start;
         std::int64_t nest_shape = 0;
 
         bool fits(const BlockMemories& memory) const {
@@ -109,9 +108,9 @@ private:
             axis.count = a.length;
             axis.table = nullptr;
             for (const Side side : both_sides) {
-                axis.stride(side) = memory[side] ? memory[side]->strides_bytes[a.dim(side)]
+                axis.stride[side] = memory[side] ? memory[side]->strides_bytes[a.dim(side)]
                                                  : inner_elems * sides_[side].elem_bytes;
-                if (memory[side]) known.start[side] += a.start(side) * axis.stride(side);
+                if (memory[side]) known.start[side] += a.start(side) * axis.stride[side];
             }
             inner_elems *= a.length;
         }
@@ -134,7 +133,7 @@ public:
     Compiler(const PerSide<RelationSide>& sides, MessageOrder order)
         : sides_(sides),
           order_(order),
-          products_(sides.source.elem_bytes, sides.destination.elem_bytes) {}
+          products_({sides.source.elem_bytes, sides.destination.elem_bytes}) {}
 
     AddressRelation operator()(const PairPart& part) {
         // No place in the message lies beyond its end.
@@ -259,16 +258,13 @@ private:
         const RunPlaces from = places(sides_.source, content, Side::source);
         const RunPlaces to = places(sides_.destination, content, Side::destination);
         NestFolder folder;
-        const auto keep = [&](const Nest& nest) {
-            folded_ = nest;
-            fold_axes(folded_.axes);
-            products_.append(folded_);
-        };
+        const auto keep = [&](const Nest& nest) { products_.append(nest); };
         std::int64_t elems = done_elems_;
         content.runs->for_each(content.first, content.end, [&](const FlatRun& run) {
-            folder.push(
-                {from(run, elems), to(run, elems), run.length, from.step_of(run), to.step_of(run)},
-                keep);
+            folder.push({{from(run, elems), to(run, elems)},
+                         run.length,
+                         {from.step_of(run), to.step_of(run)}},
+                        keep);
             elems += run.length;
         });
         folder.finish(keep);
@@ -334,7 +330,7 @@ private:
 
     void flush_products() {
         if (products_.nests() == 0) return;
-        ProductBuilder full(sides_.source.elem_bytes, sides_.destination.elem_bytes);
+        ProductBuilder full({sides_.source.elem_bytes, sides_.destination.elem_bytes});
         std::swap(full, products_);
         relations_.push_back(RelationAccess::make(full.finish()));
     }
@@ -343,7 +339,6 @@ private:
     MessageOrder order_;
     std::int64_t done_elems_ = 0;
     ProductBuilder products_;
-    Nest folded_;
     std::vector<AddressRelation> relations_;
 };
 

@@ -3,13 +3,13 @@
 #include "datamover/advanced/address_relation.hpp"
 
 #include <array>
+#include <iterator>
+#include <utility>
 
 #include "copy_loops.hpp"
 #include "encodings.hpp"
 #include "geometry/make_error.hpp"
-#include "offsets.hpp"
 #include "product_builder.hpp"
-#include "storage.hpp"
 #include "strided_runs.hpp"
 
 namespace datamover {
@@ -54,11 +54,6 @@ void require_equal_sizes(std::size_t source, std::size_t destination) {
                      destination);
 }
 
-StoragePtr empty_storage() {
-    static const StoragePtr empty = std::make_shared<ProductStorage>(1, 1);
-    return empty;
-}
-
 }  // namespace
 
 const char* encoding_name(Encoding encoding) noexcept {
@@ -73,7 +68,10 @@ Encoding encoding_from_name(const std::string& name) {
                      "\"; known are pairs, blocks, runs, dictionary, product, offsets");
 }
 
-AddressRelation::AddressRelation() : storage_(empty_storage()) {}
+AddressRelation::AddressRelation() {
+    static const StoragePtr empty = std::make_shared<ProductStorage>(AddressPair{1, 1});
+    storage_ = empty;
+}
 
 AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source,
                                             std::span<const std::int64_t> destination,
@@ -83,9 +81,9 @@ AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source
     require_equal_sizes(source.size(), destination.size());
     require_addresses(Side::source, source, source_elem_bytes);
     require_addresses(Side::destination, destination, destination_elem_bytes);
-    return AddressRelation(
-        encode_pair_list({source.data(), destination.data(), source.size(), source_elem_bytes,
-                          destination_elem_bytes, source_elem_bytes, destination_elem_bytes}));
+    const AddressPair elem_bytes{source_elem_bytes, destination_elem_bytes};
+    return AddressRelation(encode_best(
+        {{source.data(), destination.data()}, std::ssize(source), elem_bytes, elem_bytes}));
 }
 
 AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> source_bytes,
@@ -96,16 +94,15 @@ AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> sourc
     require_equal_sizes(source_bytes.size(), destination_bytes.size());
     require_byte_addresses(Side::source, source_bytes);
     require_byte_addresses(Side::destination, destination_bytes);
-    return AddressRelation(
-        encode_pair_list({source_bytes.data(), destination_bytes.data(), source_bytes.size(), 1, 1,
-                          source_elem_bytes, destination_elem_bytes}));
+    const Addresses at{std::move(source_bytes), std::move(destination_bytes)};
+    return AddressRelation(encode_best(list_of(at, {source_elem_bytes, destination_elem_bytes})));
 }
 
 AddressRelation AddressRelation::from_products(std::vector<Product> products,
                                                std::int64_t source_elem_bytes,
                                                std::int64_t destination_elem_bytes) {
     require_elem_bytes(source_elem_bytes, destination_elem_bytes);
-    ProductBuilder builder(source_elem_bytes, destination_elem_bytes);
+    ProductBuilder builder({source_elem_bytes, destination_elem_bytes});
     for (const Product& product : products) builder.append(product);
     return AddressRelation(builder.finish());
 }
@@ -122,48 +119,49 @@ AddressRelation AddressRelation::encode(Encoding encoding, std::int64_t max_elem
 }
 
 Encoding AddressRelation::encoding() const {
-    return storage_->encoding();
+    return storage_->encoding;
 }
 std::int64_t AddressRelation::nbytes() const {
     return storage_->nbytes();
 }
 std::int64_t AddressRelation::size() const {
-    return storage_->size();
+    return storage_->elems;
 }
 std::int64_t AddressRelation::source_elem_bytes() const {
-    return storage_->source_elem_bytes;
+    return storage_->elem_bytes.source;
 }
 std::int64_t AddressRelation::destination_elem_bytes() const {
-    return storage_->destination_elem_bytes;
+    return storage_->elem_bytes.destination;
 }
 
 void AddressRelation::for_each_run(
     const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const {
-    walk_blocks(*storage_, visit);
+    walk_blocks(storage_->walk(), [&](const Block& block) {
+        visit(block.start.source, block.start.destination, block.elems);
+    });
+}
+
+Addresses addresses_of(const AddressRelation::Storage& storage) {
+    if (const auto* pairs = dynamic_cast<const PairsStorage*>(&storage)) return pairs->at;
+    const auto* offsets = dynamic_cast<const OffsetsStorage*>(&storage);
+    if (offsets == nullptr) return addresses_of(storage.walk());
+    Addresses at;
+    for (const Side side : both_sides) {
+        at[side].resize(static_cast<std::size_t>(storage.elems));
+        std::int64_t* to = at[side].data();
+        for (const OffsetChunk& chunk : offsets->chunks) {
+            offsets->read_addresses(chunk, side, 0, chunk.elems, to);
+            to += chunk.elems;
+        }
+    }
+    return at;
 }
 
 void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
                                std::vector<std::int64_t>& destination_bytes) const {
-    source_bytes.clear();
-    destination_bytes.clear();
-    if (const auto* pairs = dynamic_cast<const PairsStorage*>(storage_.get())) {
-        source_bytes = pairs->source;
-        destination_bytes = pairs->destination;
-        return;
-    }
-    if (const auto* offsets = dynamic_cast<const OffsetsStorage*>(storage_.get())) {
-        read_all_addresses(*offsets, Side::source, source_bytes);
-        read_all_addresses(*offsets, Side::destination, destination_bytes);
-        return;
-    }
-    source_bytes.reserve(static_cast<std::size_t>(size()));
-    destination_bytes.reserve(static_cast<std::size_t>(size()));
-    storage_->visit([&](const StridedRun& r) {
-        for (std::int64_t i = 0; i < r.elems; ++i) {
-            source_bytes.push_back(r.source + i * r.source_step);
-            destination_bytes.push_back(r.destination + i * r.destination_step);
-        }
-    });
+    Addresses at = addresses_of(*storage_);
+    source_bytes = std::move(at.source);
+    destination_bytes = std::move(at.destination);
 }
 
 // Results of queries on a relation, computed once.

@@ -16,46 +16,29 @@ std::int64_t blocks_of(const std::vector<AxisRun>& runs) {
 }
 
 /// The blocks of runs in bytes, in the order of the destination, neighbours joined.
-std::vector<AxisBlock> list_blocks(const std::vector<AxisRun>& runs, std::int64_t source_stride,
-                                   std::int64_t destination_stride) {
-    std::vector<AxisBlock> blocks;
+std::vector<AxisBlock> list_blocks(const std::vector<AxisRun>& runs, AddressPair stride) {
+    std::vector<AxisBlock> all, joined;
     for (const AxisRun& r : runs)
         for (std::int64_t k = 0; k < r.count; ++k)
-            blocks.push_back({(r.source + k * r.source_step) * source_stride,
-                              (r.destination + k * r.destination_step) * destination_stride,
-                              r.length});
-    std::ranges::stable_sort(blocks, [](const AxisBlock& a, const AxisBlock& b) {
-        return a.destination < b.destination;
-    });
-    std::size_t kept = 0;
-    for (const AxisBlock& b : blocks) {
-        if (kept > 0) {
-            AxisBlock& last = blocks[kept - 1];
-            if (last.source + last.count * source_stride == b.source &&
-                last.destination + last.count * destination_stride == b.destination) {
-                last.count += b.count;
-                continue;
-            }
-        }
-        blocks[kept++] = b;
-    }
-    blocks.resize(kept);
-    return blocks;
+            all.push_back({(start_of(r) + k * step_of(r)) * stride, r.length});
+    std::ranges::stable_sort(all, {}, [](const AxisBlock& b) { return b.start.destination; });
+    for (const AxisBlock& b : all)
+        if (!joined.empty() && joined.back().start + joined.back().count * stride == b.start)
+            joined.back().count += b.count;
+        else
+            joined.push_back(b);
+    return joined;
 }
 
 void append_plain_runs(const Nest& nest, std::size_t k, const std::vector<AxisRun>& runs,
                        std::int64_t periods, std::vector<Nest>& result) {
-    const NestAxis& axis = nest.axes[k];
-    const AxisTable& table = *axis.table;
+    const AddressPair stride = nest.axes[k].stride;
     for (const AxisRun& r : runs) {
         Nest part = nest;
-        part.source += r.source * axis.source_stride;
-        part.destination += r.destination * axis.destination_stride;
-        part.axes[k] = {r.length, axis.source_stride, axis.destination_stride, nullptr};
-        part.axes.push_back({r.count, r.source_step * axis.source_stride,
-                             r.destination_step * axis.destination_stride, nullptr});
-        part.axes.push_back({periods, table.source_period() * axis.source_stride,
-                             table.destination_period() * axis.destination_stride, nullptr});
+        part.start += start_of(r) * stride;
+        part.axes[k] = {{r.length, stride}};
+        part.axes.push_back({{r.count, step_of(r) * stride}});
+        part.axes.push_back({{periods, period_of(*nest.axes[k].table) * stride}});
         fold_axes(part.axes);
         for (Nest& shorter : without_long_tables(part)) result.push_back(std::move(shorter));
     }
@@ -63,33 +46,22 @@ void append_plain_runs(const Nest& nest, std::size_t k, const std::vector<AxisRu
 
 }  // namespace
 
-std::int64_t listed_blocks(const AxisTable& table) {
-    return blocks_of(table.runs()) + blocks_of(table.tail());
-}
-
-AxisLoop::AxisLoop(const NestAxis& axis)
-    : source_stride(axis.source_stride), destination_stride(axis.destination_stride) {
+AxisLoop::AxisLoop(const NestAxis& axis) : stride(axis.stride) {
     if (axis.table == nullptr) {
-        blocks.push_back({0, 0, axis.count});
+        blocks.front().count = axis.count;
         return;
     }
     const AxisTable& t = *axis.table;
-    blocks = list_blocks(t.runs(), source_stride, destination_stride);
-    periods = t.periods();
-    source_period = t.source_period() * source_stride;
-    destination_period = t.destination_period() * destination_stride;
-    tail = list_blocks(t.tail(), source_stride, destination_stride);
+    blocks = list_blocks(t.runs(), stride);
+    periods = {t.periods(), period_of(t) * stride};
+    tail = list_blocks(t.tail(), stride);
 }
 
-void AxisLoop::absorb(const NestAxis& outer) {
+void AxisLoop::absorb(const LoopAxis& outer) {
     const std::vector<AxisBlock> one = blocks;
-    for (std::int64_t p = 1; p < periods; ++p)
-        for (const AxisBlock& b : one)
-            blocks.push_back(
-                {b.source + p * source_period, b.destination + p * destination_period, b.count});
-    periods = outer.count;
-    source_period = outer.source_stride;
-    destination_period = outer.destination_stride;
+    for (std::int64_t p = 1; p < periods.count; ++p)
+        for (const AxisBlock& b : one) blocks.push_back({b.start + p * periods.stride, b.count});
+    periods = outer;
 }
 
 std::int64_t AxisLoop::longest_block() const {
@@ -102,7 +74,9 @@ std::int64_t AxisLoop::longest_block() const {
 std::vector<Nest> without_long_tables(const Nest& nest) {
     for (std::size_t k = 0; k < nest.axes.size(); ++k) {
         const AxisTable* table = nest.axes[k].table;
-        if (table == nullptr || listed_blocks(*table) <= most_listed_blocks) continue;
+        if (table == nullptr ||
+            blocks_of(table->runs()) + blocks_of(table->tail()) <= most_listed_blocks)
+            continue;
         std::vector<Nest> result;
         if (table->periods() > 0)
             append_plain_runs(nest, k, table->runs(), table->periods(), result);

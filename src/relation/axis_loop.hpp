@@ -11,37 +11,34 @@ namespace datamover {
 
 /// A block of positions along an axis: byte offsets of its first position, and their number.
 struct AxisBlock {
-    std::int64_t source = 0;
-    std::int64_t destination = 0;
+    AddressPair start;
     std::int64_t count = 0;
 };
 
 /// One axis as the list of its blocks in the order of the destination, repeated over periods.
 struct AxisLoop {
-    std::vector<AxisBlock> blocks;
-    std::int64_t periods = 1;
-    std::int64_t source_period = 0;
-    std::int64_t destination_period = 0;
-    std::vector<AxisBlock> tail;
-    std::int64_t source_stride = 0;
-    std::int64_t destination_stride = 0;
+    AddressPair stride;
+    std::vector<AxisBlock> blocks{AxisBlock{{}, 1}};
+    LoopAxis periods{};
+    std::vector<AxisBlock> tail{};
 
+    AxisLoop() = default;  ///< one position
     explicit AxisLoop(const NestAxis& axis);
     /// Takes a plain axis outside this one in, as periods; what were periods become blocks.
-    void absorb(const NestAxis& outer);
-    bool plain() const { return periods == 1 && blocks.size() == 1 && tail.empty(); }
+    void absorb(const LoopAxis& outer);
     std::int64_t longest_block() const;
 
     /// Calls visit(source offset, destination offset, positions) for every block.
     template <class Visit>
     void for_each_block(const char* source, char* destination, Visit&& visit) const {
-        for (std::int64_t p = 0; p < periods; ++p) {
-            const char* s = source + p * source_period;
-            char* d = destination + p * destination_period;
-            for (const AxisBlock& b : blocks) visit(s + b.source, d + b.destination, b.count);
+        for (std::int64_t p = 0; p < periods.count; ++p) {
+            const char* s = source + p * periods.stride.source;
+            char* d = destination + p * periods.stride.destination;
+            for (const AxisBlock& b : blocks)
+                visit(s + b.start.source, d + b.start.destination, b.count);
         }
         for (const AxisBlock& b : tail)
-            visit(source + b.source, destination + b.destination, b.count);
+            visit(source + b.start.source, destination + b.start.destination, b.count);
     }
 
     /// Calls visit(source, destination) for every position.
@@ -49,13 +46,10 @@ struct AxisLoop {
     void for_each_position(const char* source, char* destination, Visit&& visit) const {
         for_each_block(source, destination, [&](const char* s, char* d, std::int64_t n) {
             for (std::int64_t i = 0; i < n; ++i)
-                visit(s + i * source_stride, d + i * destination_stride);
+                visit(s + i * stride.source, d + i * stride.destination);
         });
     }
 };
-
-/// Blocks that a table has in one period and in its tail: what an AxisLoop would list.
-std::int64_t listed_blocks(const AxisTable& table);
 
 /// Replaces the axes whose tables have too many blocks to be listed by plain ones: a list of nests
 /// that hold the same pairs in another order.

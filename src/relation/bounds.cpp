@@ -3,25 +3,24 @@
 #include "encodings.hpp"
 #include "extent.hpp"
 #include "geometry/make_error.hpp"
-#include "storage.hpp"
 #include "strided_runs.hpp"
 
 namespace datamover {
 namespace {
 
 AddressBounds find_bounds(const AddressRelation::Storage& storage, Side side) {
-    if (storage.size() == 0) return {};
+    if (storage.elems == 0) return {};
     Extent all;
     if (const auto* product = dynamic_cast<const ProductStorage*>(&storage)) {
         product->for_each_nest([&](const Nest& nest) { all.include(extent_of(nest, side)); });
     } else {
-        walk_side(storage, side, [&](const SideRun& r) {
-            Extent e{r.start, r.start};
-            e.stretch((r.elems - 1) * r.step);
+        walk_side(storage, side, [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+            Extent e{start, start};
+            e.stretch((elems - 1) * step);
             all.include(e);
         });
     }
-    return {all.low, all.high + storage.elem_bytes(side)};
+    return {all.low, all.high + storage.elem_bytes[side]};
 }
 
 /// Counts up along one side as elements of a message do.
@@ -62,7 +61,7 @@ bool is_dense(const AxisTable& table, Side side) {
 bool is_dense(const Nest& nest, Side side, std::int64_t elem_bytes) {
     std::int64_t expected = elem_bytes;
     for (auto axis = nest.axes.rbegin(); axis != nest.axes.rend(); ++axis) {
-        if (axis->stride(side) != expected) return false;
+        if (axis->stride[side] != expected) return false;
         if (axis->table != nullptr && !is_dense(*axis->table, side)) return false;
         expected *= axis->count;
     }
@@ -70,7 +69,7 @@ bool is_dense(const Nest& nest, Side side, std::int64_t elem_bytes) {
 }
 
 bool find_contiguous(const AddressRelation::Storage& storage, Side side) {
-    const std::int64_t elem = storage.elem_bytes(side);
+    const std::int64_t elem = storage.elem_bytes[side];
     UnbrokenRun run;
     if (const auto* product = dynamic_cast<const ProductStorage*>(&storage)) {
         product->for_each_nest([&](const Nest& nest) {
@@ -79,9 +78,9 @@ bool find_contiguous(const AddressRelation::Storage& storage, Side side) {
         });
         return run.unbroken;
     }
-    walk_side(storage, side, [&](const SideRun& r) {
-        if (r.elems > 1 && r.step != elem) run.unbroken = false;
-        run.add(r.start, r.elems * elem);
+    walk_side(storage, side, [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+        if (elems > 1 && step != elem) run.unbroken = false;
+        run.add(start, elems * elem);
     });
     return run.unbroken;
 }
@@ -90,7 +89,7 @@ bool find_contiguous(const AddressRelation::Storage& storage, Side side) {
 template <class T, class Find>
 T remembered(const AddressRelation::Storage& storage,
              PerSide<geometry::FirstUse<T>> RelationMemo::* fact, Side side, Find&& find) {
-    if (storage.encoding() == Encoding::product) return find(storage, side);
+    if (storage.encoding == Encoding::product) return find(storage, side);
     return (storage.memo().*fact)[side].get([&] { return find(storage, side); });
 }
 
@@ -116,36 +115,22 @@ void AddressRelation::require_inside(Side side, AddressBounds memory,
 
 // Contiguous pieces of memory on either side of a relation.
 
-namespace {
-
-std::vector<MemoryPiece> pieces_of(const AddressRelation::Storage& storage, Side side, char* base) {
+std::vector<MemoryPiece> AddressRelation::pieces(Side side, const void* base) const {
     std::vector<MemoryPiece> pieces;
-    const std::int64_t elem = storage.elem_bytes(side);
-    auto append = [&](std::int64_t address, std::int64_t bytes) {
-        char* data = base + address;
-        if (!pieces.empty()) {
-            MemoryPiece& last = pieces.back();
-            if (static_cast<char*>(last.data) + last.bytes == data) {
-                last.bytes += static_cast<std::size_t>(bytes);
-                return;
-            }
-        }
-        pieces.push_back({data, static_cast<std::size_t>(bytes)});
+    const std::int64_t elem = storage_->elem_bytes[side];
+    const auto append = [&](std::int64_t address, std::int64_t bytes) {
+        char* data = static_cast<char*>(const_cast<void*>(base)) + address;
+        if (pieces.empty() || static_cast<char*>(pieces.back().data) + pieces.back().bytes != data)
+            pieces.push_back({data, 0});
+        pieces.back().bytes += static_cast<std::size_t>(bytes);
     };
-    walk_side(storage, side, [&](const SideRun& r) {
-        if (r.step == elem) {
-            append(r.start, r.elems * elem);
-            return;
-        }
-        for (std::int64_t i = 0; i < r.elems; ++i) append(r.start + i * r.step, elem);
+    walk_side(*storage_, side, [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+        if (step == elem)
+            append(start, elems * elem);
+        else
+            for (std::int64_t i = 0; i < elems; ++i) append(start + i * step, elem);
     });
     return pieces;
-}
-
-}  // namespace
-
-std::vector<MemoryPiece> AddressRelation::pieces(Side side, const void* base) const {
-    return pieces_of(*storage_, side, static_cast<char*>(const_cast<void*>(base)));
 }
 
 }  // namespace datamover

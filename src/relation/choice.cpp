@@ -2,6 +2,7 @@
 // Choice of a relation's encoding, and conversion between encodings.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -12,8 +13,6 @@
 #include "encodings.hpp"
 #include "geometry/make_error.hpp"
 #include "nest_folder.hpp"
-#include "offsets.hpp"
-#include "product_builder.hpp"
 #include "strided_runs.hpp"
 
 namespace datamover {
@@ -50,65 +49,38 @@ double nanoseconds(const DecodingCosts& costs, Encoding encoding, const Counts& 
     return read + costs.pair * static_cast<double>(counts.elems);
 }
 
-/// The smallest encoding among those that decode about as fast as the fastest. The product is
-/// nullptr where the addresses show too little regularity.
-StoragePtr best_of(const AddressRelation::Storage& from, const Counts& counts, StoragePtr product,
-                   StoragePtr offsets) {
-    const DecodingCosts costs = decoding_costs();
-    std::vector<StoragePtr> candidates;
-    if (product != nullptr) candidates.push_back(std::move(product));
-    const double symbols = costs.symbol * static_cast<double>(counts.symbols);
-    const double plain = costs.pair * static_cast<double>(counts.elems);
-    candidates.push_back(std::move(offsets));
-    if (costs.block * static_cast<double>(counts.blocks) < 2 * plain)
-        candidates.push_back(encode_blocks(from));
-    if (symbols < 2 * plain) {
-        candidates.push_back(encode_runs(from));
-        candidates.push_back(encode_dictionary(*candidates.back()));
-    }
-    double fastest = nanoseconds(costs, Encoding::pairs, counts, 16 * counts.elems);
-    for (const StoragePtr& c : candidates)
-        fastest = std::min(fastest, nanoseconds(costs, c->encoding(), counts, c->nbytes()));
-    StoragePtr best;
-    for (const StoragePtr& c : candidates) {
-        if (nanoseconds(costs, c->encoding(), counts, c->nbytes()) >
-            costs.tolerated_slowness * fastest)
-            continue;
-        if (best == nullptr || c->nbytes() < best->nbytes()) best = c;
-    }
-    return best != nullptr ? best : encode_pairs(from);
+std::int64_t nests_of(const StoragePtr& product) {
+    if (product == nullptr) return 0;
+    return std::ssize(static_cast<const ProductStorage&>(*product).nests);
 }
 
-/// Folds rows into products while they come; gives up when they show little regularity.
-class ProductAttempt {
-public:
-    ProductAttempt(std::int64_t source_elem, std::int64_t destination_elem)
-        : product_(source_elem, destination_elem) {}
-
-    /// False when it has given up.
-    bool push(const StridedRun& run) {
-        folder_.push(run, [&](const Nest& nest) { keep(nest); });
-        return !given_up_;
+/// The smallest encoding among those that decode about as fast as the fastest. The product is
+/// nullptr where the addresses show too little regularity.
+StoragePtr best_of(const RelationWalk& walk, const Counts& counts, StoragePtr product,
+                   StoragePtr offsets) {
+    const DecodingCosts costs = decoding_costs();
+    const auto cost = [&](const StoragePtr& s) {
+        return nanoseconds(costs, s->encoding, counts, s->nbytes());
+    };
+    std::vector<StoragePtr> candidates;
+    if (product != nullptr) candidates.push_back(std::move(product));
+    candidates.push_back(std::move(offsets));
+    const double plain = costs.pair * static_cast<double>(counts.elems);
+    if (costs.block * static_cast<double>(counts.blocks) < 2 * plain)
+        candidates.push_back(encode_blocks(walk));
+    if (costs.symbol * static_cast<double>(counts.symbols) < 2 * plain) {
+        const auto runs = encode_runs(walk);
+        candidates.insert(candidates.end(), {runs, encode_dictionary(*runs)});
     }
-    /// The product, or nullptr.
-    StoragePtr finish() {
-        if (!given_up_) folder_.finish([&](const Nest& nest) { keep(nest); });
-        return given_up_ ? nullptr : product_.finish();
-    }
-
-private:
-    void keep(const Nest& nest) {
-        Nest folded = nest;
-        fold_axes(folded.axes);
-        product_.append(folded);
-        given_up_ = product_.nests() > few_nests &&
-                    product_.nests() * least_elems_per_nest > product_.elems();
-    }
-
-    ProductBuilder product_;
-    NestFolder folder_;
-    bool given_up_ = false;
-};
+    double fastest = nanoseconds(costs, Encoding::pairs, counts, 16 * counts.elems);
+    for (const StoragePtr& c : candidates) fastest = std::min(fastest, cost(c));
+    std::erase_if(candidates, [&](const StoragePtr& c) {
+        return cost(c) > costs.tolerated_slowness * fastest;
+    });
+    if (candidates.empty()) return encode_pairs(walk);
+    return *std::ranges::min_element(candidates, {},
+                                     [](const StoragePtr& c) { return c->nbytes(); });
+}
 
 /// A product so small that nothing can be smaller: no other encoding needs to be tried.
 bool settles(const StoragePtr& product, std::int64_t elems) {
@@ -117,61 +89,49 @@ bool settles(const StoragePtr& product, std::int64_t elems) {
                                   product->nbytes() <= elems / least_elems_per_nest);
 }
 
-std::int64_t nests_of(const StoragePtr& product) {
-    if (product == nullptr) return 0;
-    return static_cast<std::int64_t>(static_cast<const ProductStorage&>(*product).nests.size());
-}
-
 }  // namespace
 
-StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) {
+StoragePtr encode_from(Encoding encoding, const RelationWalk& walk) {
     switch (encoding) {
         case Encoding::pairs:
-            return encode_pairs(from);
+            return encode_pairs(walk);
         case Encoding::blocks:
-            return encode_blocks(from);
+            return encode_blocks(walk);
         case Encoding::runs:
-            return encode_runs(from);
+            return encode_runs(walk);
         case Encoding::dictionary:
-            return encode_dictionary(from);
-        case Encoding::product:
-            return encode_product(from);
-        case Encoding::offsets:
-            return encode_offsets(from);
+            return encode_dictionary(*encode_runs(walk));
+        case Encoding::product: {
+            ProductFolder product(walk.elem_bytes);
+            walk.visit([&](const StridedRun& run) { product.push(run); });
+            return product.finish();
+        }
+        case Encoding::offsets: {
+            DifferenceCounts ignored;
+            return encode_offsets(list_of(addresses_of(walk), walk.elem_bytes), ignored);
+        }
     }
     throw Error(ErrorCode::invalid_argument, "unknown encoding");
 }
 
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from) {
-    if (from->encoding() == encoding) return from;
-    StoragePtr made = encode_from(encoding, *from);
+    if (from->encoding == encoding) return from;
+    StoragePtr made = encode_from(encoding, from->walk());
     pass_on_repeats(*from, *made);
     return made;
 }
 
-StoragePtr encode_best(const PairsStorage& pairs) {
-    return encode_pair_list({pairs.source.data(), pairs.destination.data(), pairs.source.size(), 1,
-                             1, pairs.source_elem_bytes, pairs.destination_elem_bytes});
-}
-
-StoragePtr encode_pair_list(const PairList& list) {
-    ProductAttempt attempt(list.source_elem_bytes, list.destination_elem_bytes);
-    scan_pairs(list, [&](const StridedRun& run) { return attempt.push(run); });
-    StoragePtr product = attempt.finish();
-    if (list.size == 0 || settles(product, static_cast<std::int64_t>(list.size))) return product;
-    const RelationView view(Encoding::pairs, static_cast<std::int64_t>(list.size),
-                            list.source_elem_bytes, list.destination_elem_bytes,
-                            [&](const RunVisitor& visit) {
-                                scan_pairs(list, [&](const StridedRun& run) {
-                                    visit(run);
-                                    return true;
-                                });
-                            });
+StoragePtr encode_best(const PairList& list) {
+    ProductFolder regular(list.elem_bytes, few_nests, least_elems_per_nest);
+    scan_pairs(list, [&](const StridedRun& run) { return regular.push(run); });
+    StoragePtr product = regular.finish();
+    const std::int64_t n = list.size;
+    if (n == 0 || settles(product, n)) return product;
     DifferenceCounts found;
     StoragePtr offsets = encode_offsets(list, found);
-    const std::int64_t n = offsets->size();
     const Counts counts{n, n - found.touching, std::min(n, found.changes + 2), nests_of(product)};
-    return best_of(view, counts, std::move(product), std::move(offsets));
+    const auto visit = [&](const RunVisitor& visitor) { scan_pairs(list, visitor); };
+    return best_of({list.elem_bytes, n, visit}, counts, std::move(product), std::move(offsets));
 }
 
 namespace {
@@ -225,9 +185,9 @@ EncodingChoice explain_encoding(const AddressRelation& relation, std::int64_t mo
                              Encoding::dictionary, Encoding::product, Encoding::offsets}) {
         const StoragePtr made = encode_as(e, storage);
         if (const auto* blocks = dynamic_cast<const BlocksStorage*>(made.get()))
-            counts.blocks = static_cast<std::int64_t>(blocks->blocks.size());
+            counts.blocks = std::ssize(blocks->blocks);
         if (const auto* runs = dynamic_cast<const RunsStorage*>(made.get()))
-            counts.symbols = static_cast<std::int64_t>(runs->symbols.size());
+            counts.symbols = std::ssize(runs->symbols);
         if (e == Encoding::product) counts.nests = nests_of(made);
         choice.estimates.push_back(
             {e, made->nbytes(), 1e-9 * nanoseconds(costs, e, counts, made->nbytes())});

@@ -6,30 +6,23 @@
 #include <cstdint>
 #include <span>
 
+#include "address_pair.hpp"
 #include "geometry/instruction_set.hpp"
 
 namespace datamover {
 
-/// Two nested strided loops around pieces of `bytes` contiguous bytes. All in bytes.
+/// Two nested strided loops around pieces of `bytes` contiguous bytes.
 /// For a transposition the source is contiguous along `inner` and the destination along `outer`.
 struct LoopShape {
     std::int64_t bytes = 0;
-    std::int64_t outer = 1;
-    std::int64_t outer_source = 0;
-    std::int64_t outer_destination = 0;
-    std::int64_t inner = 1;
-    std::int64_t inner_source = 0;
-    std::int64_t inner_destination = 0;
-    /// Around both, of short rows and of pairs of pieces alone.
-    std::int64_t planes = 1;
-    std::int64_t plane_source = 0;
-    std::int64_t plane_destination = 0;
+    LoopAxis outer;
+    LoopAxis inner;
+    LoopAxis planes{};  ///< around both, of short rows and of pairs of pieces alone
 };
 
 /// One contiguous piece.
 struct BytePiece {
-    std::int64_t source = 0;
-    std::int64_t destination = 0;
+    AddressPair start;
     std::int64_t bytes = 0;
 };
 
@@ -37,9 +30,7 @@ struct BytePiece {
 struct PieceList {
     const BytePiece* pieces = nullptr;
     std::int64_t count = 0;
-    std::int64_t periods = 1;
-    std::int64_t source_period = 0;
-    std::int64_t destination_period = 0;
+    LoopAxis periods{};
 };
 
 using ShapeLoop = void (*)(const LoopShape& shape, const char* source, char* destination);

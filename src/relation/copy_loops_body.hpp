@@ -88,21 +88,23 @@ template <std::int64_t bytes>
 template <std::int64_t bytes, std::int64_t count>
 void rows_of(const LoopShape& l, const char* source, char* destination) {
     // Copies of its own: for all that the compiler knows, what is stored could be the shape.
-    const std::int64_t is = l.inner_source, id = l.inner_destination;
-    const std::int64_t os = l.outer_source, od = l.outer_destination, outer = l.outer;
+    const AddressPair in = l.inner.stride, out = l.outer.stride;
+    const std::int64_t rows = l.outer.count;
     const auto move_plane = [=](const char* s, char* d) {
-        for (std::int64_t o = 0; o < outer; ++o, s += os, d += od)
+        for (std::int64_t r = 0; r < rows; ++r, s += out.source, d += out.destination)
 #pragma GCC unroll 8
-            for (std::int64_t k = 0; k < count; ++k) move_fixed<bytes>(d + k * id, s + k * is);
+            for (std::int64_t k = 0; k < count; ++k)
+                move_fixed<bytes>(d + k * in.destination, s + k * in.source);
     };
     move_plane(source, destination);  // mostly the only one
-    for (std::int64_t p = 1; p < l.planes; ++p)
-        move_plane(source + p * l.plane_source, destination + p * l.plane_destination);
+    for (std::int64_t p = 1; p < l.planes.count; ++p)
+        move_plane(source + p * l.planes.stride.source,
+                   destination + p * l.planes.stride.destination);
 }
 
 template <std::int64_t bytes>
 void short_rows(const LoopShape& l, const char* source, char* destination) {
-    switch (l.inner) {
+    switch (l.inner.count) {
         case 2:
             return rows_of<bytes, 2>(l, source, destination);
         case 3:
@@ -121,9 +123,10 @@ void short_rows(const LoopShape& l, const char* source, char* destination) {
 template <std::int64_t bytes>
 void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
     if constexpr (go_in_pairs(bytes))
-        if (l.inner == 2) return rows_of<bytes, 2>(l, source, destination);
-    const std::int64_t is = l.inner_source, id = l.inner_destination, inner = l.inner;
-    const std::int64_t os = l.outer_source, od = l.outer_destination, outer = l.outer;
+        if (l.inner.count == 2) return rows_of<bytes, 2>(l, source, destination);
+    const auto [is, id] = l.inner.stride;
+    const auto [os, od] = l.outer.stride;
+    const std::int64_t inner = l.inner.count, outer = l.outer.count;
     for (std::int64_t o = 0; o < outer; ++o, source += os, destination += od) {
         const char* s = source;
         char* d = destination;
@@ -139,11 +142,11 @@ void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
 }
 
 void long_pieces(const LoopShape& l, const char* source, char* destination) {
-    for (std::int64_t o = 0; o < l.outer; ++o) {
-        const char* s = source + o * l.outer_source;
-        char* d = destination + o * l.outer_destination;
-        for (std::int64_t i = 0; i < l.inner; ++i)
-            move_piece(d + i * l.inner_destination, s + i * l.inner_source, l.bytes);
+    for (std::int64_t o = 0; o < l.outer.count; ++o) {
+        const char* s = source + o * l.outer.stride.source;
+        char* d = destination + o * l.outer.stride.destination;
+        for (std::int64_t i = 0; i < l.inner.count; ++i)
+            move_piece(d + i * l.inner.stride.destination, s + i * l.inner.stride.source, l.bytes);
     }
 }
 
@@ -219,22 +222,23 @@ void row(const char* s, std::int64_t source_step, char* d, std::int64_t destinat
 /// Which rows they are is asked once: many nests are a few short rows (the faces of small blocks).
 template <std::int64_t bytes>
 void strided(const LoopShape& l, const char* s, char* d) {
-    const std::int64_t is = l.inner_source, id = l.inner_destination, n = l.inner;
-    const std::int64_t os = l.outer_source, od = l.outer_destination;
+    const auto [is, id] = l.inner.stride;
+    const auto [os, od] = l.outer.stride;
+    const std::int64_t n = l.inner.count;
+    std::int64_t o = l.outer.count;
     if (is == bytes || id == bytes)
-        for (std::int64_t o = l.outer; o > 0; --o, s += os, d += od) row<bytes>(s, is, d, id, n);
+        for (; o > 0; --o, s += os, d += od) row<bytes>(s, is, d, id, n);
     else
-        for (std::int64_t o = l.outer; o > 0; --o, s += os, d += od)
-            scattered_row<bytes>(s, is, d, id, n);
+        for (; o > 0; --o, s += os, d += od) scattered_row<bytes>(s, is, d, id, n);
 }
 
 template <std::int64_t bytes>
 [[gnu::always_inline]] inline void move_tile(const LoopShape& l, const char* s, char* d,
                                              std::int64_t rows, std::int64_t n) {
-    const std::int64_t is = l.inner_source;
-    const std::int64_t id = l.inner_destination;
+    const auto [is, id] = l.inner.stride;
+    const auto [os, od] = l.outer.stride;
 #pragma GCC unroll 1
-    for (std::int64_t r = 0; r < rows; ++r, s += l.outer_source, d += l.outer_destination) {
+    for (std::int64_t r = 0; r < rows; ++r, s += os, d += od) {
         const char* from = s;
         char* to = d;
         std::int64_t k = 0;
@@ -254,26 +258,26 @@ template <std::int64_t bytes>
 template <std::int64_t bytes, int rows>
 void tiles(const LoopShape& shape, const char* source, char* destination) {
     const LoopShape l = shape;
-    for (std::int64_t o = 0; o < l.outer; o += rows) {
-        const char* s = source + o * l.outer_source;
-        char* d = destination + o * l.outer_destination;
-        const std::int64_t whole = l.outer - o < rows ? 0 : l.inner / tile_edge * tile_edge;
+    for (std::int64_t o = 0; o < l.outer.count; o += rows) {
+        const char* s = source + o * l.outer.stride.source;
+        char* d = destination + o * l.outer.stride.destination;
+        const bool is_whole = l.outer.count - o >= rows;
+        const std::int64_t whole = is_whole ? l.inner.count / tile_edge * tile_edge : 0;
         for (std::int64_t i = 0; i < whole; i += tile_edge) {
             move_tile<bytes>(l, s, d, rows, tile_edge);
-            s += tile_edge * l.inner_source;
-            d += tile_edge * l.inner_destination;
+            s += tile_edge * l.inner.stride.source;
+            d += tile_edge * l.inner.stride.destination;
         }
-        const std::int64_t left = l.outer - o < rows ? l.outer - o : rows;
-        move_tile<bytes>(l, s, d, left, l.inner - whole);
+        move_tile<bytes>(l, s, d, is_whole ? rows : l.outer.count - o, l.inner.count - whole);
     }
 }
 
 void pieces(const PieceList& l, const char* source, char* destination) {
-    for (std::int64_t p = 0; p < l.periods; ++p) {
-        const char* s = source + p * l.source_period;
-        char* d = destination + p * l.destination_period;
-        for (std::int64_t k = 0; k < l.count; ++k)
-            move_piece(d + l.pieces[k].destination, s + l.pieces[k].source, l.pieces[k].bytes);
+    for (std::int64_t p = 0; p < l.periods.count; ++p) {
+        const char* s = source + p * l.periods.stride.source;
+        char* d = destination + p * l.periods.stride.destination;
+        for (const BytePiece* k = l.pieces; k != l.pieces + l.count; ++k)
+            move_piece(d + k->start.destination, s + k->start.source, k->bytes);
     }
 }
 

@@ -10,7 +10,6 @@
 #include "copy_loops.hpp"
 #include "element_mover.hpp"
 #include "encodings.hpp"
-#include "offsets.hpp"
 
 namespace datamover {
 
@@ -18,8 +17,7 @@ namespace datamover {
 struct LoopCall {
     ShapeLoop loop = nullptr;
     LoopShape shape;
-    std::int64_t source = 0;
-    std::int64_t destination = 0;
+    AddressPair start;
 };
 
 /// A part of a kernel with everything decided that can be decided before it runs.
@@ -34,12 +32,12 @@ public:
 
 using StepList = std::vector<std::unique_ptr<const CopyStep>>;
 
-/// Either steps that run once, or those of each shape of a list of nests, which run at every nest.
+/// Either one step, or those of each shape of a list of nests, which run at every nest.
 struct [[gnu::visibility("hidden")]] CopyKernel::Program {
     StoragePtr storage;  ///< kept for steps that decode it while they run, unless it keeps them
-    StepList steps;
-    const ProductStorage* product = nullptr;      ///< that of the relation, or `fused`
-    std::shared_ptr<const ProductStorage> fused;  ///< where nests are better run together
+    std::unique_ptr<const CopyStep> decoding;
+    const ProductStorage* product = nullptr;     ///< that of the relation, or `made`
+    std::shared_ptr<const ProductStorage> made;  ///< where other nests are better run
     std::vector<StepList> steps_of_shape;
     /// Of each shape, where each is one loop: small nests take little more than to find their loop.
     std::vector<LoopCall> call_of_shape;
@@ -62,12 +60,8 @@ std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Stor
 /// offsets in nothing but where they begin. O(size of the tables).
 void compile_nest(const Nest& nest, const ElementMover& mover, Stores stores, StepList& steps);
 
-/// Steps that decode an encoding while they copy. The storage must outlive them.
-void compile_pairs(const PairsStorage& storage, const ElementMover& mover, StepList& steps);
-void compile_blocks(const BlocksStorage& storage, const ElementMover& mover, StepList& steps);
-void compile_runs(const RunsStorage& storage, const ElementMover& mover, StepList& steps);
-void compile_dictionary(const DictionaryStorage& storage, const ElementMover& mover,
-                        StepList& steps);
-void compile_offsets(const OffsetsStorage& storage, const ElementMover& mover, StepList& steps);
+/// Decodes any other encoding than a product while it copies. The storage must outlive it.
+std::unique_ptr<const CopyStep> decoding_step(const AddressRelation::Storage& storage,
+                                              const ElementMover& mover);
 
 }  // namespace datamover

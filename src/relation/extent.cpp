@@ -15,31 +15,8 @@ Wide length_of(std::int64_t count, std::int64_t stride) {
     return way < 0 ? -way : way;
 }
 
-/// None beyond the largest address.
-std::optional<std::int64_t> as_address(Wide magnitude) {
-    if (magnitude > largest_address) return std::nullopt;
-    return static_cast<std::int64_t>(magnitude);
-}
-
-std::optional<std::int64_t> add_reach(std::int64_t a, std::int64_t count, std::int64_t stride) {
-    return as_address(a + length_of(count, stride));
-}
-
 constexpr const char* too_many_elems = "more than 2^59 elements";
 constexpr const char* too_far = "addresses beyond 2^62";
-
-bool multiply_elems(std::int64_t& elems, std::int64_t count) {
-    return !__builtin_mul_overflow(elems, count, &elems) && elems <= most_elems;
-}
-
-std::optional<std::int64_t> reach_of_runs(const std::vector<AxisRun>& runs, std::int64_t periods,
-                                          std::int64_t period, Side side) {
-    Wide all = 0;
-    for (const AxisRun& r : runs)
-        all = std::max(all, length_of(1, r.start(side)) + length_of(r.count - 1, r.step(side)) +
-                                length_of(r.length - 1, 1) + length_of(periods - 1, period));
-    return as_address(all);
-}
 
 }  // namespace
 
@@ -60,9 +37,9 @@ Extent extent_of(const AxisTable& table, Side side) {
 }
 
 Extent extent_of(const Nest& nest, Side side) {
-    Extent e{nest.offset(side), nest.offset(side)};
+    Extent e{nest.start[side], nest.start[side]};
     for (const NestAxis& axis : nest.axes) {
-        const std::int64_t stride = axis.stride(side);
+        const std::int64_t stride = axis.stride[side];
         if (axis.table == nullptr) {
             e.stretch((axis.count - 1) * stride);
             continue;
@@ -74,44 +51,41 @@ Extent extent_of(const Nest& nest, Side side) {
     return e;
 }
 
-std::optional<std::int64_t> reach_of(const AxisTable& table, Side side) {
-    const auto body = table.periods() > 0
-                          ? reach_of_runs(table.runs(), table.periods(), table.period(side), side)
-                          : std::int64_t{0};
-    const auto tail = reach_of_runs(table.tail(), 1, 0, side);
-    if (!body || !tail) return std::nullopt;
-    return std::max(*body, *tail);
+AddressPair reach_of(const AxisTable& table) {
+    AddressPair reach;
+    for (const Side side : both_sides) {
+        Wide all = 0;
+        const auto add = [&](const std::vector<AxisRun>& runs, Wide periods) {
+            for (const AxisRun& r : runs)
+                all = std::max(all, length_of(1, r.start(side)) +
+                                        length_of(r.count - 1, r.step(side)) + r.length - 1 +
+                                        periods);
+        };
+        if (table.periods() > 0)
+            add(table.runs(), length_of(table.periods() - 1, table.period(side)));
+        add(table.tail(), 0);
+        reach[side] = all > largest_address ? std::numeric_limits<std::int64_t>::max()
+                                            : static_cast<std::int64_t>(all);
+    }
+    return reach;
 }
 
 bool row_fits(std::int64_t start, std::int64_t elems, std::int64_t step) {
-    return as_address(length_of(1, start) + length_of(elems - 1, step)).has_value();
+    return length_of(1, start) + length_of(elems - 1, step) <= largest_address;
 }
 
-const char* excess_of(const Product& product) {
-    std::int64_t elems = 1;
-    for (const ProductAxis& axis : product.axes)
-        if (!multiply_elems(elems, axis.table->size())) return too_many_elems;
-    for (const Side side : both_sides) {
-        auto total = as_address(length_of(1, product.offset_bytes(side)));
-        for (const ProductAxis& axis : product.axes) {
-            const auto reach = total ? reach_of(*axis.table, side) : std::nullopt;
-            if (!reach) return too_far;
-            total = add_reach(*total, *reach, axis.stride_bytes(side));
-        }
-        if (!total) return too_far;
-    }
-    return nullptr;
-}
-
-const char* excess_of(const Nest& nest, std::span<const PerSide<std::int64_t>> reach) {
+const char* excess_of(const Nest& nest, std::span<const AddressPair> reach) {
     std::int64_t elems = 1;
     for (const NestAxis& axis : nest.axes)
-        if (!multiply_elems(elems, axis.count)) return too_many_elems;
+        if (__builtin_mul_overflow(elems, axis.count, &elems) || elems > most_elems)
+            return too_many_elems;
     for (const Side side : both_sides) {
-        auto total = as_address(length_of(1, nest.offset(side)));
-        for (std::size_t k = 0; k < nest.axes.size() && total; ++k)
-            total = add_reach(*total, reach[k][side], nest.axes[k].stride(side));
-        if (!total) return too_far;
+        Wide total = length_of(1, nest.start[side]);
+        for (std::size_t k = 0; k < nest.axes.size() && total <= largest_address; ++k)
+            total = reach[k][side] > largest_address
+                        ? Wide{reach[k][side]}
+                        : total + length_of(reach[k][side], nest.axes[k].stride[side]);
+        if (total > largest_address) return too_far;
     }
     return nullptr;
 }

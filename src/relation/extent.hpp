@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
-#include <string>
 
-#include "datamover/side.hpp"
 #include "encodings.hpp"
 #include "geometry/checked.hpp"
 
@@ -37,16 +34,15 @@ Extent extent_of(const AxisTable& table, Side side);
 /// Of a nest's element starts.
 Extent extent_of(const Nest& nest, Side side);
 
-/// The greatest magnitude of a table's positions; none when it exceeds largest_address. O(runs).
-std::optional<std::int64_t> reach_of(const AxisTable& table, Side side);
+/// The greatest magnitude of a table's positions on each side; the largest integer where it exceeds
+/// largest_address. O(runs).
+AddressPair reach_of(const AxisTable& table);
 
 /// `start + i * step` for i < elems stay within largest_address.
 bool row_fits(std::int64_t start, std::int64_t elems, std::int64_t step);
-/// What makes the addresses or the number of elements of a product too large to compute with, or
-/// nullptr. O(runs of its tables).
-const char* excess_of(const Product& product);
-/// The same of a nest; `reach` holds the greatest magnitude of the positions along each axis.
-const char* excess_of(const Nest& nest, std::span<const PerSide<std::int64_t>> reach);
+/// What makes the addresses or the number of elements of a nest too large to compute with, or
+/// nullptr; `reach` holds the greatest magnitude of the positions along each axis.
+const char* excess_of(const Nest& nest, std::span<const AddressPair> reach);
 
 /// Throws out_of_range when a message of so many elements exceeds largest_address bytes.
 std::int64_t checked_message_bytes(std::int64_t elems, std::int64_t elem_bytes);

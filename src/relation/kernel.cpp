@@ -5,7 +5,6 @@
 
 #include "copy_program.hpp"
 #include "nest_folder.hpp"
-#include "product_builder.hpp"
 
 namespace datamover {
 namespace {
@@ -14,51 +13,15 @@ namespace {
 constexpr std::int64_t least_folded_elems = 256;
 constexpr std::int64_t most_folded_nests = 1024;
 
-void compile_decoding(const AddressRelation::Storage& storage, const ElementMover& mover,
-                      StepList& steps) {
-    switch (storage.encoding()) {
-        case Encoding::pairs:
-            compile_pairs(static_cast<const PairsStorage&>(storage), mover, steps);
-            return;
-        case Encoding::blocks:
-            compile_blocks(static_cast<const BlocksStorage&>(storage), mover, steps);
-            return;
-        case Encoding::runs:
-            compile_runs(static_cast<const RunsStorage&>(storage), mover, steps);
-            return;
-        case Encoding::dictionary:
-            compile_dictionary(static_cast<const DictionaryStorage&>(storage), mover, steps);
-            return;
-        case Encoding::offsets:
-            compile_offsets(static_cast<const OffsetsStorage&>(storage), mover, steps);
-            return;
-        case Encoding::product:
-            return;
-    }
-}
-
-/// Nests that stand for a whole relation; empty when it has no regularity to speak of.
-std::vector<Nest> folded(const AddressRelation::Storage& storage) {
-    std::vector<Nest> nests;
-    const std::int64_t most = 4 + storage.size() / least_folded_elems;
-    bool irregular = false;
-    auto keep = [&](const Nest& nest) {
-        if (static_cast<std::int64_t>(nests.size()) >= std::min(most, most_folded_nests))
-            irregular = true;
-        else
-            nests.push_back(nest);
-    };
-    NestFolder folder;
-    storage.visit([&](const StridedRun& run) {
-        if (!irregular) folder.push(run, keep);
-    });
-    if (!irregular) folder.finish(keep);
-    if (irregular) nests.clear();
-    return nests;
-}
-
-bool holds_differences(Encoding encoding) {
-    return encoding == Encoding::runs || encoding == Encoding::dictionary;
+/// Products that stand for a whole relation of differences; nullptr for other relations, and where
+/// it has no regularity to speak of.
+std::shared_ptr<const ProductStorage> folded(const AddressRelation::Storage& storage) {
+    if (storage.encoding != Encoding::runs && storage.encoding != Encoding::dictionary)
+        return nullptr;
+    ProductFolder product(storage.elem_bytes,
+                          std::min(4 + storage.elems / least_folded_elems, most_folded_nests));
+    storage.visit([&](const StridedRun& run) { product.push(run); });
+    return product.finish();
 }
 
 /// Each shape once, as a nest that begins at 0.
@@ -89,34 +52,27 @@ std::vector<LoopCall> only_calls(const std::vector<StepList>& steps_of_shape) {
 /// be gone through in another order than the message's; all else is decoded while it is copied.
 void compile(const AddressRelation::Storage& storage, const ElementMover& mover, Stores stores,
              CopyKernel::Program& program) {
-    if (storage.encoding() == Encoding::product) {
-        program.product = static_cast<const ProductStorage*>(&storage);
-        program.fused = with_fused_nests(*program.product);
-        if (program.fused) program.product = program.fused.get();
-        program.steps_of_shape = compile_shapes(*program.product, mover, stores);
-        program.call_of_shape = only_calls(program.steps_of_shape);
+    program.product = dynamic_cast<const ProductStorage*>(&storage);
+    if (program.product == nullptr) {
+        program.made = folded(storage);
+        program.product = program.made.get();
+    }
+    if (program.product == nullptr) {
+        program.decoding = decoding_step(storage, mover);
         return;
     }
-    std::vector<Nest> nests;
-    if (holds_differences(storage.encoding())) nests = folded(storage);
-    for (const Nest& nest : nests) compile_nest(nest, mover, stores, program.steps);
-    if (nests.empty()) compile_decoding(storage, mover, program.steps);
-}
-
-/// Adds the names of steps to a text, of neighbours with the same name one.
-void add_names(const StepList& steps, std::string& text, std::string& last) {
-    for (const auto& step : steps) {
-        std::string name = step->describe();
-        if (name == last) continue;
-        text += (text.empty() ? "" : ", ") + name;
-        last = std::move(name);
+    if (auto fused = with_fused_nests(*program.product)) {
+        program.made = std::move(fused);
+        program.product = program.made.get();
     }
+    program.steps_of_shape = compile_shapes(*program.product, mover, stores);
+    program.call_of_shape = only_calls(program.steps_of_shape);
 }
 
 }  // namespace
 
 void CopyKernel::Program::run(const char* source, char* destination) const {
-    for (const auto& step : steps) step->run(source, destination);
+    if (decoding != nullptr) return decoding->run(source, destination);
     if (product == nullptr) return;
     if (call_of_shape.empty())
         run_steps(source, destination);
@@ -128,15 +84,15 @@ void CopyKernel::Program::run_steps(const char* source, char* destination) const
     const StepList* of_shape = steps_of_shape.data();
     for (const PlacedNest& nest : product->nests)
         for (const auto& step : of_shape[nest.shape])
-            step->run(source + nest.source, destination + nest.destination);
+            step->run(source + nest.start.source, destination + nest.start.destination);
 }
 
 void CopyKernel::Program::run_calls(const char* source, char* destination) const {
     const LoopCall* calls = call_of_shape.data();
     for (const PlacedNest& nest : product->nests) {
         const LoopCall& call = calls[nest.shape];
-        call.loop(call.shape, source + nest.source + call.source,
-                  destination + nest.destination + call.destination);
+        const AddressPair at = nest.start + call.start;
+        call.loop(call.shape, source + at.source, destination + at.destination);
     }
 }
 
@@ -147,17 +103,23 @@ void CopyKernel::operator()(const void* source, void* destination) const {
 
 std::string CopyKernel::describe() const {
     if (program_ == nullptr) return "nothing";
+    if (program_->decoding != nullptr) return program_->decoding->describe();
     std::string text, last;
-    for (const StepList& steps : program_->steps_of_shape) add_names(steps, text, last);
-    add_names(program_->steps, text, last);
+    for (const StepList& steps : program_->steps_of_shape)
+        for (const auto& step : steps) {
+            std::string name = step->describe();
+            if (name == last) continue;
+            text += (text.empty() ? "" : ", ") + name;
+            last = std::move(name);
+        }
     return text;
 }
 
 std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Storage& storage,
                                                      const ElementUpdate& update, Stores stores) {
-    const ElementMover mover(update, storage.source_elem_bytes, storage.destination_elem_bytes);
+    const ElementMover mover(update, storage.elem_bytes.source, storage.elem_bytes.destination);
     auto program = std::make_unique<CopyKernel::Program>();
-    if (storage.size() > 0) compile(storage, mover, stores, *program);
+    if (storage.elems > 0) compile(storage, mover, stores, *program);
     return program;
 }
 

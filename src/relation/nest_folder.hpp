@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Folding of repeated strided rows into nests.
+// Folding of repeated strided rows into nests, and of regular relations into products.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include "encodings.hpp"
 #include "geometry/checked.hpp"
+#include "product_builder.hpp"
 
 namespace datamover {
 
@@ -18,9 +23,8 @@ public:
     /// Calls emit(const Nest&) whenever a nest cannot grow any more.
     template <class Emit>
     void push(const StridedRun& run, Emit&& emit) {
-        Nest nest{run.source, run.destination, {}};
-        if (run.elems > 1)
-            nest.axes.push_back({run.elems, run.source_step, run.destination_step, nullptr});
+        Nest nest{run.start, {}};
+        if (run.elems > 1) nest.axes.push_back({{run.elems, run.step}});
         push_at(0, nest, emit);
     }
 
@@ -33,66 +37,92 @@ private:
     static constexpr std::size_t level_count = 6;
     struct Group {
         Nest first;
-        std::int64_t count = 0;
-        std::int64_t source_step = 0;
-        std::int64_t destination_step = 0;
+        LoopAxis along{0, {}};
     };
 
     static bool same_shape(const Nest& a, const Nest& b) {
-        if (a.axes.size() != b.axes.size()) return false;
-        for (std::size_t i = 0; i < a.axes.size(); ++i)
-            if (a.axes[i].count != b.axes[i].count ||
-                a.axes[i].source_stride != b.axes[i].source_stride ||
-                a.axes[i].destination_stride != b.axes[i].destination_stride)
-                return false;
-        return true;
+        return std::ranges::equal(a.axes, b.axes, [](const NestAxis& p, const NestAxis& q) {
+            return p.count == q.count && p.stride == q.stride;
+        });
     }
 
-    static bool is_near(std::int64_t distance) {
-        return -largest_address <= distance && distance <= largest_address;
+    /// A stride times its count has to fit 64 bits.
+    static bool is_near(AddressPair distance) {
+        const auto fits = [](std::int64_t d) {
+            return -largest_address <= d && d <= largest_address;
+        };
+        return fits(distance.source) && fits(distance.destination);
     }
 
     static bool extend(Group& g, const Nest& nest) {
-        const std::int64_t ds = nest.source - g.first.source;
-        const std::int64_t dd = nest.destination - g.first.destination;
-        // A stride times its count has to fit 64 bits.
-        if (!is_near(ds) || !is_near(dd) || !same_shape(g.first, nest)) return false;
-        if (g.count == 1) {
-            g.source_step = ds;
-            g.destination_step = dd;
-        } else if (ds != g.count * g.source_step || dd != g.count * g.destination_step) {
+        const AddressPair distance = nest.start - g.first.start;
+        if (!is_near(distance) || !same_shape(g.first, nest)) return false;
+        if (g.along.count == 1)
+            g.along.stride = distance;
+        else if (distance != g.along.count * g.along.stride)
             return false;
-        }
-        ++g.count;
+        ++g.along.count;
         return true;
     }
 
     template <class Emit>
-    void push_at(std::size_t level, const Nest& nest, Emit&& emit) {
+    void push_at(std::size_t level, Nest& nest, Emit&& emit) {
         if (level == levels_.size()) {
-            emit(nest);
+            fold_axes(nest.axes);
+            emit(std::as_const(nest));
             return;
         }
         Group& g = levels_[level];
-        if (g.count > 0 && extend(g, nest)) return;
+        if (g.along.count > 0 && extend(g, nest)) return;
         flush(level, emit);
-        g.first = nest;
-        g.count = 1;
+        g = {std::move(nest), {1, {}}};
     }
 
     template <class Emit>
     void flush(std::size_t level, Emit&& emit) {
         Group& g = levels_[level];
-        if (g.count == 0) return;
+        if (g.along.count == 0) return;
         Nest whole = std::move(g.first);
-        if (g.count > 1)
-            whole.axes.insert(whole.axes.begin(),
-                              {g.count, g.source_step, g.destination_step, nullptr});
-        g.count = 0;
+        if (g.along.count > 1) whole.axes.insert(whole.axes.begin(), {g.along});
+        g.along.count = 0;
         push_at(level + 1, whole, emit);
     }
 
     std::array<Group, level_count> levels_;
+};
+
+/// Folds rows into a product while they come; gives up when there are more nests than `most_nests`,
+/// and fewer than `least_elems` elements in each.
+class ProductFolder {
+public:
+    static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+
+    explicit ProductFolder(AddressPair elem_bytes, std::int64_t most_nests = unlimited,
+                           std::int64_t least_elems = unlimited)
+        : product_(elem_bytes), most_nests_(most_nests), least_elems_(least_elems) {}
+
+    /// False when it has given up.
+    bool push(const StridedRun& run) {
+        if (!given_up_) folder_.push(run, [&](const Nest& nest) { keep(nest); });
+        return !given_up_;
+    }
+    /// The product, or nullptr.
+    std::shared_ptr<ProductStorage> finish() {
+        if (!given_up_) folder_.finish([&](const Nest& nest) { keep(nest); });
+        return given_up_ ? nullptr : product_.finish();
+    }
+
+private:
+    void keep(const Nest& nest) {
+        product_.append(nest);
+        given_up_ = given_up_ || (product_.nests() > most_nests_ &&
+                                  product_.elems() / product_.nests() < least_elems_);
+    }
+
+    ProductBuilder product_;
+    NestFolder folder_;
+    std::int64_t most_nests_, least_elems_;
+    bool given_up_ = false;
 };
 
 }  // namespace datamover

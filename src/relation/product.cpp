@@ -1,46 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The product encoding: Cartesian products of one-dimensional tables.
+#include <span>
+#include <utility>
+
 #include "encodings.hpp"
-#include "nest_folder.hpp"
-#include "product_builder.hpp"
 
 namespace datamover {
 
-template <class Emit>
-void walk_nest_from(const Nest& nest, std::size_t depth, std::int64_t source,
-                    std::int64_t destination, std::int64_t source_elem,
-                    std::int64_t destination_elem, Emit&& emit) {
-    if (depth == nest.axes.size()) {
-        emit(StridedRun{source, destination, 1, source_elem, destination_elem});
-        return;
-    }
-    const NestAxis& axis = nest.axes[depth];
-    const std::int64_t ss = axis.source_stride;
-    const std::int64_t ds = axis.destination_stride;
-    const bool innermost = depth + 1 == nest.axes.size();
-    auto block = [&](std::int64_t s, std::int64_t d, std::int64_t n) {
-        if (innermost) {
-            emit(StridedRun{s, d, n, ss, ds});
-            return;
-        }
+namespace {
+
+/// Calls visit for the rows of a nest that has these axes inside of a place, in order.
+void walk_rows(std::span<const NestAxis> axes, AddressPair at, AddressPair elem_bytes,
+               const RunVisitor& visit) {
+    if (axes.empty()) return visit({at, 1, elem_bytes});
+    const NestAxis& axis = axes.front();
+    const std::span<const NestAxis> inner = axes.subspan(1);
+    const auto block = [&](AddressPair start, std::int64_t n) {
+        if (inner.empty()) return visit({start, n, axis.stride});
         for (std::int64_t i = 0; i < n; ++i)
-            walk_nest_from(nest, depth + 1, s + i * ss, d + i * ds, source_elem, destination_elem,
-                           emit);
+            walk_rows(inner, start + i * axis.stride, elem_bytes, visit);
     };
-    if (axis.table == nullptr)
-        block(source, destination, axis.count);
-    else
-        axis.table->for_each_block([&](std::int64_t s, std::int64_t d, std::int64_t n) {
-            block(source + s * ss, destination + d * ds, n);
-        });
+    if (axis.table == nullptr) return block(at, axis.count);
+    axis.table->for_each_block([&](std::int64_t s, std::int64_t d, std::int64_t n) {
+        block(at + AddressPair{s, d} * axis.stride, n);
+    });
 }
 
-/// Calls emit(const StridedRun&) for the rows of a nest, in order.
-template <class Emit>
-void walk_nest(const Nest& nest, std::int64_t source_elem, std::int64_t destination_elem,
-               Emit&& emit) {
-    walk_nest_from(nest, 0, nest.source, nest.destination, source_elem, destination_elem, emit);
+/// A row may reach over all addresses, so that the place behind its last element does not fit.
+bool is_product(std::int64_t value, std::int64_t a, std::int64_t b) {
+    std::int64_t product = 0;
+    return !__builtin_mul_overflow(a, b, &product) && product == value;
 }
+
+/// Whether an axis goes on where one inside it ends.
+bool continues(const NestAxis& outer, const NestAxis& inner) {
+    return outer.table == nullptr && inner.table == nullptr &&
+           is_product(outer.stride.source, inner.count, inner.stride.source) &&
+           is_product(outer.stride.destination, inner.count, inner.stride.destination);
+}
+
+/// The run that holds all positions of a table, with its periods; nullptr where there are several.
+const AxisRun* only_run(const AxisTable& table, std::int64_t& periods) {
+    periods = table.runs().empty() ? 0 : table.periods();
+    const std::vector<AxisRun>& runs = periods > 0 ? table.runs() : table.tail();
+    if (periods > 0 && !table.tail().empty()) return nullptr;
+    return runs.size() == 1 ? &runs.front() : nullptr;
+}
+
+}  // namespace
 
 std::int64_t Product::size() const {
     std::int64_t n = 1;
@@ -54,45 +61,38 @@ std::int64_t Nest::size() const {
     return n;
 }
 
-namespace {
-
-/// A row may reach over all addresses, so that the place behind its last element does not fit.
-bool is_product(std::int64_t value, std::int64_t a, std::int64_t b) {
-    std::int64_t product = 0;
-    return !__builtin_mul_overflow(a, b, &product) && product == value;
-}
-
-}  // namespace
-
 void fold_axes(std::vector<NestAxis>& axes) {
     std::erase_if(axes, [](const NestAxis& a) { return a.count == 1 && a.table == nullptr; });
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-        const NestAxis& inner = axes[i];
-        if (kept > 0) {
-            NestAxis& outer = axes[kept - 1];
-            if (outer.table == nullptr && inner.table == nullptr &&
-                is_product(outer.source_stride, inner.count, inner.source_stride) &&
-                is_product(outer.destination_stride, inner.count, inner.destination_stride)) {
-                outer = {outer.count * inner.count, inner.source_stride, inner.destination_stride,
-                         nullptr};
-                continue;
-            }
-        }
-        axes[kept++] = axes[i];
+    for (const NestAxis& inner : axes) {
+        if (kept > 0 && continues(axes[kept - 1], inner))
+            axes[kept - 1] = {{axes[kept - 1].count * inner.count, inner.stride}};
+        else
+            axes[kept++] = inner;
     }
     axes.resize(kept);
 }
 
 void fold_nest(Nest& nest) {
-    for (NestAxis& axis : nest.axes) {
-        if (axis.table == nullptr || axis.count != 1) continue;
-        const AxisRun& only =
-            axis.table->tail().empty() ? axis.table->runs().front() : axis.table->tail().front();
-        nest.source += only.source * axis.source_stride;
-        nest.destination += only.destination * axis.destination_stride;
-        axis.table = nullptr;
+    std::vector<NestAxis> axes;
+    axes.reserve(3 * nest.axes.size());
+    // The step of a single one is any number.
+    const auto append = [&](std::int64_t count, AddressPair step, AddressPair stride) {
+        if (count > 1) axes.push_back({{count, step * stride}});
+    };
+    for (const NestAxis& axis : nest.axes) {
+        std::int64_t periods = 0;
+        const AxisRun* run = axis.table != nullptr ? only_run(*axis.table, periods) : nullptr;
+        if (run == nullptr) {
+            axes.push_back(axis);
+            continue;
+        }
+        nest.start += start_of(*run) * axis.stride;
+        append(periods, period_of(*axis.table), axis.stride);
+        append(run->count, step_of(*run), axis.stride);
+        append(run->length, {1, 1}, axis.stride);
     }
+    nest.axes = std::move(axes);
     fold_axes(nest.axes);
 }
 
@@ -104,13 +104,11 @@ std::int64_t ProductStorage::nbytes() const {
 }
 
 void ProductStorage::visit(const RunVisitor& visit) const {
-    for_each_nest([&](const Nest& nest) {
-        walk_nest(nest, source_elem_bytes, destination_elem_bytes, visit);
-    });
+    for_each_nest([&](const Nest& nest) { walk_rows(nest.axes, nest.start, elem_bytes, visit); });
 }
 
 Nest ProductStorage::nest(std::size_t i) const {
-    Nest nest{nests[i].source, nests[i].destination, {}};
+    Nest nest{nests[i].start, {}};
     read_shape(nests[i].shape, nest.axes);
     return nest;
 }
@@ -122,23 +120,9 @@ void ProductStorage::read_shape(std::int64_t shape, std::vector<NestAxis>& axes)
     for (NestAxis& axis : axes) {
         axis.table = *word < 0 ? tables[static_cast<std::size_t>(-1 - *word)].get() : nullptr;
         axis.count = axis.table != nullptr ? axis.table->size() : *word;
-        axis.source_stride = word[1];
-        axis.destination_stride = word[2];
+        axis.stride = {word[1], word[2]};
         word += 3;
     }
-}
-
-StoragePtr encode_product(const AddressRelation::Storage& from) {
-    ProductBuilder result(from.source_elem_bytes, from.destination_elem_bytes);
-    auto keep = [&](const Nest& nest) {
-        Nest folded = nest;
-        fold_axes(folded.axes);
-        result.append(folded);
-    };
-    NestFolder folder;
-    from.visit([&](const StridedRun& run) { folder.push(run, keep); });
-    folder.finish(keep);
-    return result.finish();
 }
 
 }  // namespace datamover

@@ -15,24 +15,6 @@
 namespace datamover {
 namespace {
 
-bool is_plain(const AxisTable& table) {
-    return table.tail().empty() && table.runs().size() == 1;
-}
-
-/// Adds the up to three plain axes of a table with one run: periods, blocks, positions.
-void append_plain(Nest& nest, const ProductAxis& axis) {
-    const AxisTable& t = *axis.table;
-    const AxisRun& r = t.runs().front();
-    const std::int64_t ss = axis.source_stride_bytes;
-    const std::int64_t ds = axis.destination_stride_bytes;
-    nest.source += r.source * ss;
-    nest.destination += r.destination * ds;
-    nest.axes.push_back(
-        {t.periods(), t.source_period() * ss, t.destination_period() * ds, nullptr});
-    nest.axes.push_back({r.count, r.source_step * ss, r.destination_step * ds, nullptr});
-    nest.axes.push_back({r.length, ss, ds, nullptr});
-}
-
 /// A product without elements has no addresses to look at.
 bool is_empty(const Product& product) {
     for (const ProductAxis& axis : product.axes)
@@ -40,37 +22,33 @@ bool is_empty(const Product& product) {
     return false;
 }
 
-}  // namespace
+Nest nest_of(const Product& product) {
+    Nest nest{{product.source_offset_bytes, product.destination_offset_bytes}, {}};
+    nest.axes.reserve(product.axes.size());
+    for (const ProductAxis& axis : product.axes)
+        nest.axes.push_back(
+            {{axis.table->size(), {axis.source_stride_bytes, axis.destination_stride_bytes}},
+             axis.table.get()});
+    return nest;
+}
 
-ProductBuilder::ProductBuilder(std::int64_t source_elem_bytes, std::int64_t destination_elem_bytes)
-    : made_(std::make_shared<ProductStorage>(source_elem_bytes, destination_elem_bytes)) {}
+}  // namespace
 
 void ProductBuilder::append(const Product& product) {
     if (is_empty(product)) return;
-    if (const char* excess = excess_of(product))
+    std::vector<AddressPair> reach;
+    for (const ProductAxis& axis : product.axes) reach.push_back(reach_of(*axis.table));
+    if (const char* excess = excess_of(nest_of(product), reach))
         throw make_error(ErrorCode::out_of_range, "a product has ", excess);
     append_fitting(product);
 }
 
 void ProductBuilder::append_fitting(const Product& product) {
-    Nest nest{product.source_offset_bytes, product.destination_offset_bytes, {}};
-    nest.axes.reserve(3 * product.axes.size());
-    Owners owners;
-    for (const ProductAxis& axis : product.axes) {
-        if (is_plain(*axis.table)) {
-            append_plain(nest, axis);
-            continue;
-        }
-        nest.axes.push_back({axis.table->size(), axis.source_stride_bytes,
-                             axis.destination_stride_bytes, axis.table.get()});
-        owners.push_back(axis.table);
-    }
+    Nest nest = nest_of(product);
     fold_nest(nest);
+    Owners owners;
+    for (const ProductAxis& axis : product.axes) owners.push_back(axis.table);
     append(nest, owners);
-}
-
-void ProductBuilder::append(const Nest& nest, const Owners& owners) {
-    place(shape_of(nest.axes, owners), nest.source, nest.destination);
 }
 
 std::int64_t ProductBuilder::shape_of(std::span<const NestAxis> axes, const Owners& owners) {
@@ -80,7 +58,7 @@ std::int64_t ProductBuilder::shape_of(std::span<const NestAxis> axes, const Owne
     for (const NestAxis& axis : axes) {
         const std::int64_t first =
             axis.table != nullptr ? -1 - table_number(axis.table, owners) : axis.count;
-        words_.insert(words_.end(), {first, axis.source_stride, axis.destination_stride});
+        words_.insert(words_.end(), {first, axis.stride.source, axis.stride.destination});
     }
     const std::uint64_t hash = geometry::hash_words(words_);
     const std::int64_t known = known_.find(hash, [&](std::int64_t shape) {
@@ -135,24 +113,23 @@ constexpr std::int64_t most_new_shapes = 256;
 struct Rows {
     std::size_t first_inner_axis = 0;  ///< the axes from here on are one piece
     std::int64_t piece_bytes = 0;
-    PerSide<std::int64_t> stride;  ///< the least distance between pieces
+    AddressPair stride;  ///< the least distance between pieces
 };
 
 std::optional<Rows> rows_of(const std::vector<NestAxis>& axes, std::int64_t elem_bytes) {
     constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();
     Rows rows{axes.size(), elem_bytes, {far, far}};
     const auto continues = [&](const NestAxis& axis) {
-        return axis.table == nullptr && axis.source_stride == rows.piece_bytes &&
-               axis.destination_stride == rows.piece_bytes;
+        return axis.table == nullptr &&
+               axis.stride == AddressPair{rows.piece_bytes, rows.piece_bytes};
     };
     while (rows.first_inner_axis > 0 && continues(axes[rows.first_inner_axis - 1]))
         rows.piece_bytes *= axes[--rows.first_inner_axis].count;
     if (rows.first_inner_axis == 0 || rows.piece_bytes > most_piece_bytes) return std::nullopt;
     for (std::size_t k = 0; k < rows.first_inner_axis; ++k) {
         if (axes[k].table != nullptr) return std::nullopt;
-        rows.stride.source = std::min(rows.stride.source, std::abs(axes[k].source_stride));
-        rows.stride.destination =
-            std::min(rows.stride.destination, std::abs(axes[k].destination_stride));
+        for (const Side side : both_sides)
+            rows.stride[side] = std::min(rows.stride[side], std::abs(axes[k].stride[side]));
     }
     return rows;
 }
@@ -167,7 +144,7 @@ public:
         std::vector<NestAxis> axes;
         for (std::int64_t shape = 0; shape < product.num_shapes(); ++shape) {
             product.read_shape(shape, axes);
-            rows_.push_back(rows_of(axes, product.source_elem_bytes));
+            rows_.push_back(rows_of(axes, product.elem_bytes.source));
         }
         for (std::size_t i = 0; i < product.nests.size(); ++i)
             if (rows(i)) order_.push_back(i);
@@ -191,8 +168,7 @@ public:
 
 private:
     std::int64_t address(std::size_t nest, Side side) const {
-        const PlacedNest& n = product_.nests[nest];
-        return side == Side::source ? n.source : n.destination;
+        return product_.nests[nest].start[side];
     }
     /// With the first one behind it that lies in the same rows beside it, if that comes soon: where
     /// many nests begin at one place, each would look at all others.
@@ -229,22 +205,20 @@ private:
 
 std::shared_ptr<const ProductStorage> with_fused_nests(const ProductStorage& product) {
     const auto& nests = product.nests;
-    if (nests.size() < 2 || product.source_elem_bytes != product.destination_elem_bytes)
+    if (nests.size() < 2 || product.elem_bytes.source != product.elem_bytes.destination)
         return nullptr;
     RowSharing sharing(product);
     sharing.join(Side::destination);
     sharing.join(Side::source);
     const std::int64_t most_shapes = 2 * product.num_shapes() + most_new_shapes;
-    ProductBuilder result(product.source_elem_bytes, product.destination_elem_bytes);
+    ProductBuilder result(product.elem_bytes);
     for (std::size_t i = 0; i < nests.size(); ++i) {
         const std::size_t k = sharing.partner(i);
         if (k < i) continue;
         Nest nest = product.nest(i);
         if (k != RowSharing::nobody) {
             const auto at = static_cast<std::ptrdiff_t>(sharing.rows(i)->first_inner_axis);
-            nest.axes.insert(nest.axes.begin() + at,
-                             {2, nests[k].source - nest.source,
-                              nests[k].destination - nest.destination, nullptr});
+            nest.axes.insert(nest.axes.begin() + at, {{2, nests[k].start - nest.start}});
         }
         result.append(nest, product.tables);
         if (result.num_shapes() > most_shapes) return nullptr;

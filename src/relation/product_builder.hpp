@@ -20,7 +20,8 @@ class ProductBuilder {
 public:
     using Owners = std::vector<std::shared_ptr<const AxisTable>>;
 
-    ProductBuilder(std::int64_t source_elem_bytes, std::int64_t destination_elem_bytes);
+    explicit ProductBuilder(AddressPair elem_bytes)
+        : made_(std::make_shared<ProductStorage>(elem_bytes)) {}
 
     /// A product with elements: simple tables become plain axes, neighbouring axes that are one are
     /// folded. Throws out_of_range where 64 bits do not hold its addresses, and, as all below,
@@ -29,15 +30,17 @@ public:
     /// The same of a product with elements whose addresses are known to fit.
     void append_fitting(const Product& product);
     /// `owners` hold the tables of the nest's axes.
-    void append(const Nest& nest, const Owners& owners = {});
+    void append(const Nest& nest, const Owners& owners = {}) {
+        place(shape_of(nest.axes, owners), nest.start);
+    }
 
     /// The number of the shape with these axes, for `place`.
     std::int64_t shape_of(std::span<const NestAxis> axes, const Owners& owners = {});
     /// A nest of a known shape. O(1).
-    void place(std::int64_t shape, std::int64_t source, std::int64_t destination) {
-        const std::int64_t more = shape_elems_[static_cast<std::size_t>(shape)];
+    void place(std::int64_t shape, AddressPair start) {
+        const std::int64_t more = shape_elems(shape);
         if (more > most_elems - made_->elems) refuse_elems();
-        made_->nests.push_back({source, destination, shape});
+        made_->nests.push_back({start, shape});
         made_->elems += more;
     }
 

@@ -9,8 +9,6 @@
 #include "encodings.hpp"
 #include "extent.hpp"
 #include "geometry/make_error.hpp"
-#include "offsets.hpp"
-#include "storage.hpp"
 #include "strided_runs.hpp"
 
 namespace datamover {
@@ -18,11 +16,6 @@ namespace {
 
 /// Up to so many places of memory per element are marked in a bitmap; beyond, addresses are sorted.
 constexpr std::int64_t most_places_per_elem = 64;
-
-struct Range {
-    std::int64_t low = 0;
-    std::int64_t high = 0;  ///< one past the last byte
-};
 
 /// One axis as seen from the destination: how far apart neighbours are at least, and how far it
 /// reaches.
@@ -53,9 +46,9 @@ bool ascends(const AxisTable& table) {
 }
 
 /// The bytes that a nest's destinations span, when its strides show that none repeats.
-std::optional<Range> distinct_range(const Nest& nest, std::int64_t elem_bytes) {
+std::optional<AddressBounds> distinct_bounds(const Nest& nest, std::int64_t elem_bytes) {
     std::vector<Spread> spreads;
-    Range range{nest.destination, nest.destination + elem_bytes};
+    AddressBounds bounds{nest.start.destination, nest.start.destination + elem_bytes};
     for (const NestAxis& axis : nest.axes) {
         std::int64_t first = 0;
         std::int64_t last = axis.count - 1;
@@ -65,69 +58,57 @@ std::optional<Range> distinct_range(const Nest& nest, std::int64_t elem_bytes) {
             first = positions.low;
             last = positions.high;
         }
-        const std::int64_t stride = axis.destination_stride;
-        range.low += std::min(first * stride, last * stride);
-        range.high += std::max(first * stride, last * stride);
+        const std::int64_t stride = axis.stride.destination;
+        bounds.begin_bytes += std::min(first * stride, last * stride);
+        bounds.end_bytes += std::max(first * stride, last * stride);
         if (axis.count > 1)
             spreads.push_back({std::abs(stride), (last - first) * std::abs(stride)});
     }
-    std::ranges::sort(spreads, [](const Spread& a, const Spread& b) { return a.step < b.step; });
+    std::ranges::sort(spreads, {}, &Spread::step);
     std::int64_t below = elem_bytes;
     for (const Spread& s : spreads) {
         if (s.step < below) return std::nullopt;
         below += s.reach;
     }
-    return range;
+    return bounds;
 }
 
 /// False when the strides of all nests show that nothing repeats; else nobody knows yet.
 bool products_may_repeat(const ProductStorage& product) {
-    std::vector<Range> ranges;
+    std::vector<AddressBounds> all;
     bool clear = true;
     product.for_each_nest([&](const Nest& nest) {
         if (!clear) return;
-        const auto range = distinct_range(nest, product.destination_elem_bytes);
-        clear = range.has_value();
-        if (clear) ranges.push_back(*range);
+        const auto bounds = distinct_bounds(nest, product.elem_bytes.destination);
+        clear = bounds.has_value();
+        if (clear) all.push_back(*bounds);
     });
-    if (!clear) return true;
-    std::ranges::sort(ranges, [](const Range& a, const Range& b) { return a.low < b.low; });
-    for (std::size_t i = 1; i < ranges.size(); ++i)
-        if (ranges[i].low < ranges[i - 1].high) return true;
-    return false;
-}
-
-/// False when the destinations of every chunk are even and lie behind those of the one before.
-bool chunks_may_repeat(const OffsetsStorage& offsets) {
-    std::int64_t next = std::numeric_limits<std::int64_t>::min();
-    for (const OffsetChunk& chunk : offsets.chunks) {
-        const OffsetSide& d = chunk.destination;
-        if (d.width != 0 || d.base < next) return true;
-        if (chunk.elems > 1 && d.step < offsets.destination_elem_bytes) return true;
-        next = d.base + (chunk.elems - 1) * d.step + offsets.destination_elem_bytes;
-    }
-    return false;
+    std::ranges::sort(all, {}, &AddressBounds::begin_bytes);
+    const auto overlap = [](const AddressBounds& a, const AddressBounds& b) {
+        return b.begin_bytes < a.end_bytes;
+    };
+    return !clear || std::ranges::adjacent_find(all, overlap) != all.end();
 }
 
 /// False when every destination lies behind the one before it.
 bool walk_may_repeat(const AddressRelation::Storage& storage) {
-    const auto* offsets = dynamic_cast<const OffsetsStorage*>(&storage);
-    if (offsets != nullptr && !chunks_may_repeat(*offsets)) return false;
-    const std::int64_t elem = storage.destination_elem_bytes;
+    const std::int64_t elem = storage.elem_bytes.destination;
     std::int64_t next = std::numeric_limits<std::int64_t>::min();
     bool ascending = true;
-    walk_side(storage, Side::destination, [&](const SideRun& r) {
-        ascending = ascending && r.start >= next && (r.elems == 1 || r.step >= elem);
-        next = r.start + (r.elems - 1) * r.step + elem;
-    });
+    const auto look = [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+        ascending = ascending && start >= next && (elems == 1 || step >= elem);
+        next = start + (elems - 1) * step + elem;
+    };
+    walk_side(storage, Side::destination, look);
     return !ascending;
 }
 
 template <class Visit>
 void for_each_destination(const AddressRelation::Storage& storage, Visit&& visit) {
-    walk_side(storage, Side::destination, [&](const SideRun& r) {
-        for (std::int64_t i = 0; i < r.elems; ++i) visit(r.start + i * r.step);
-    });
+    const auto visit_all = [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+        for (std::int64_t i = 0; i < elems; ++i) visit(start + i * step);
+    };
+    walk_side(storage, Side::destination, visit_all);
 }
 
 /// Marks the place of every element. All destinations are whole elements away from `low`.
@@ -135,7 +116,7 @@ bool marks_repeat(const AddressRelation::Storage& storage, std::int64_t low, std
     std::vector<std::uint64_t> marked(static_cast<std::size_t>(places / 64 + 1));
     bool repeats = false;
     for_each_destination(storage, [&](std::int64_t at) {
-        const std::int64_t place = (at - low) / storage.destination_elem_bytes;
+        const std::int64_t place = (at - low) / storage.elem_bytes.destination;
         std::uint64_t& word = marked[static_cast<std::size_t>(place / 64)];
         const std::uint64_t bit = std::uint64_t{1} << (place % 64);
         repeats = repeats || (word & bit) != 0;
@@ -146,30 +127,32 @@ bool marks_repeat(const AddressRelation::Storage& storage, std::int64_t low, std
 
 bool sorted_repeat(const AddressRelation::Storage& storage) {
     std::vector<std::int64_t> at;
-    at.reserve(static_cast<std::size_t>(storage.size()));
+    at.reserve(static_cast<std::size_t>(storage.elems));
     for_each_destination(storage, [&](std::int64_t a) { at.push_back(a); });
     std::ranges::sort(at);
-    for (std::size_t i = 1; i < at.size(); ++i)
-        if (at[i] - at[i - 1] < storage.destination_elem_bytes) return true;
-    return false;
+    const auto overlap = [&](std::int64_t a, std::int64_t b) {
+        return b - a < storage.elem_bytes.destination;
+    };
+    return std::ranges::adjacent_find(at, overlap) != at.end();
 }
 
 bool elements_repeat(const AddressRelation::Storage& storage, AddressBounds bounds) {
-    const std::int64_t elem = storage.destination_elem_bytes;
+    const std::int64_t elem = storage.elem_bytes.destination;
     const std::int64_t places = (bounds.end_bytes - bounds.begin_bytes) / elem;
     bool whole = true;
-    walk_side(storage, Side::destination, [&](const SideRun& r) {
-        whole = whole && (r.start - bounds.begin_bytes) % elem == 0 &&
-                (r.elems == 1 || r.step % elem == 0);
-    });
-    if (whole && places / most_places_per_elem <= storage.size())
+    const auto look = [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+        whole =
+            whole && (start - bounds.begin_bytes) % elem == 0 && (elems == 1 || step % elem == 0);
+    };
+    walk_side(storage, Side::destination, look);
+    if (whole && places / most_places_per_elem <= storage.elems)
         return marks_repeat(storage, bounds.begin_bytes, places);
     return sorted_repeat(storage);
 }
 
 bool repeat(const AddressRelation::Storage& storage, AddressBounds bounds) {
     const std::int64_t span = bounds.end_bytes - bounds.begin_bytes;
-    if (span / storage.destination_elem_bytes < storage.size()) return true;
+    if (span / storage.elem_bytes.destination < storage.elems) return true;
     const auto* product = dynamic_cast<const ProductStorage*>(&storage);
     if (product != nullptr && !products_may_repeat(*product)) return false;
     return walk_may_repeat(storage) && elements_repeat(storage, bounds);

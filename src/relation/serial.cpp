@@ -10,7 +10,6 @@
 #include "encodings.hpp"
 #include "extent.hpp"
 #include "geometry/make_error.hpp"
-#include "offsets.hpp"
 #include "product_builder.hpp"
 
 namespace datamover {
@@ -49,9 +48,9 @@ std::vector<Record> read_records(WordReader& in) {
 }
 
 void write(const PairsStorage& s, WordWriter& out) {
-    out.put(s.size());
-    out.put_all(s.source);
-    out.put_all(s.destination);
+    out.put(s.elems);
+    out.put_all(s.at.source);
+    out.put_all(s.at.destination);
 }
 
 void write(const DictionaryStorage& s, WordWriter& out) {
@@ -73,25 +72,36 @@ void write(const ProductStorage& s, WordWriter& out) {
     for (const PlacedNest& nest : s.nests) {
         const auto first = s.shape_at[static_cast<std::size_t>(nest.shape)];
         const auto* shape = &s.shape_words[static_cast<std::size_t>(first)];
-        out.put_all({nest.source, nest.destination});
+        write_record(nest.start, out);
         out.put_all(std::vector<std::int64_t>(shape, shape + 1 + 3 * *shape));
     }
 }
 
 void write(const OffsetsStorage& s, WordWriter& out) {
-    out.put(s.source_unit);
-    out.put(s.destination_unit);
-    out.put(s.chunks.size());
-    for (const OffsetChunk& c : s.chunks) {
-        out.put(c.elems);
-        write_record(c.source, out);
-        write_record(c.destination, out);
-    }
+    write_record(s.unit, out);
+    write_records(s.chunks, out);
     out.put(s.data.size());
     for (std::size_t i = 0; i < s.data.size(); i += 8) {
         std::uint64_t word = 0;
         std::memcpy(&word, s.data.data() + i, std::min<std::size_t>(8, s.data.size() - i));
         out.put(word);
+    }
+}
+
+void write(const AddressRelation::Storage& storage, WordWriter& out) {
+    switch (storage.encoding) {
+        case Encoding::pairs:
+            return write(static_cast<const PairsStorage&>(storage), out);
+        case Encoding::blocks:
+            return write_records(static_cast<const BlocksStorage&>(storage).blocks, out);
+        case Encoding::runs:
+            return write_records(static_cast<const RunsStorage&>(storage).symbols, out);
+        case Encoding::dictionary:
+            return write(static_cast<const DictionaryStorage&>(storage), out);
+        case Encoding::product:
+            return write(static_cast<const ProductStorage&>(storage), out);
+        case Encoding::offsets:
+            return write(static_cast<const OffsetsStorage&>(storage), out);
     }
 }
 
@@ -104,53 +114,52 @@ void require_row(std::int64_t start, std::int64_t elems, std::int64_t step) {
     if (!row_fits(start, elems, step)) refuse_serial("addresses beyond 2^62");
 }
 
-StoragePtr read_pairs(std::shared_ptr<PairsStorage> s, WordReader& in) {
-    const std::int64_t n = in.get_count(2);
-    for (auto* side : {&s->source, &s->destination})
-        for (std::int64_t i = 0; i < n; ++i) {
-            side->push_back(in.get());
-            require_row(side->back(), 1, 0);
+void require_rows(AddressPair start, std::int64_t elems, AddressPair step) {
+    for (const Side side : both_sides) require_row(start[side], elems, step[side]);
+}
+
+StoragePtr read_pairs(AddressPair elem, WordReader& in) {
+    auto s = std::make_shared<PairsStorage>(elem);
+    s->elems = in.get_count(2);
+    for (const Side side : both_sides)
+        for (std::int64_t i = 0; i < s->elems; ++i) {
+            s->at[side].push_back(in.get());
+            require_row(s->at[side].back(), 1, 0);
         }
     return s;
 }
 
-StoragePtr read_blocks(std::shared_ptr<BlocksStorage> s, WordReader& in) {
+StoragePtr read_blocks(AddressPair elem, WordReader& in) {
+    auto s = std::make_shared<BlocksStorage>(elem);
     s->blocks = read_records<Block>(in);
     for (const Block& b : s->blocks) {
         count_elems(s->elems, b.elems);
-        require_row(b.source, b.elems, s->source_elem_bytes);
-        require_row(b.destination, b.elems, s->destination_elem_bytes);
+        require_rows(b.start, b.elems, elem);
     }
     return s;
 }
 
-/// Follows the differences without moving anything.
-class SymbolCheck {
-public:
-    void push(const Symbol& s) {
-        count_elems(elems, s.length);
+/// Follows the differences of runs or a dictionary without moving anything.
+template <class Storage>
+StoragePtr with_checked_symbols(std::shared_ptr<Storage> s) {
+    AddressPair at;
+    s->for_each_symbol([&](const Symbol& symbol) {
+        count_elems(s->elems, symbol.length);
         // The elements follow the address that was reached before.
-        require_row(source_, s.length + 1, s.source_difference);
-        require_row(destination_, s.length + 1, s.destination_difference);
-        source_ += s.length * s.source_difference;
-        destination_ += s.length * s.destination_difference;
-    }
-    std::int64_t elems = 0;
-
-private:
-    std::int64_t source_ = 0;
-    std::int64_t destination_ = 0;
-};
-
-StoragePtr read_runs(std::shared_ptr<RunsStorage> s, WordReader& in) {
-    s->symbols = read_records<Symbol>(in);
-    SymbolCheck check;
-    for (const Symbol& symbol : s->symbols) check.push(symbol);
-    s->elems = check.elems;
+        require_rows(at, symbol.length + 1, symbol.difference);
+        at += symbol.length * symbol.difference;
+    });
     return s;
 }
 
-StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in) {
+StoragePtr read_runs(AddressPair elem, WordReader& in) {
+    auto s = std::make_shared<RunsStorage>(elem);
+    s->symbols = read_records<Symbol>(in);
+    return with_checked_symbols(std::move(s));
+}
+
+StoragePtr read_dictionary(AddressPair elem, WordReader& in) {
+    auto s = std::make_shared<DictionaryStorage>(elem);
     s->first = read_record<Symbol>(in);
     s->table = read_records<Symbol>(in);
     s->keys = in.get();
@@ -161,83 +170,66 @@ StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in)
     const std::int64_t words = ((s->keys << log2) + 63) / 64;
     for (std::int64_t i = 0; i < words; ++i)
         s->words.push_back(static_cast<std::uint64_t>(in.get()));
-    SymbolCheck check;
     if (s->first.length < 0 || (s->first.length == 0 && s->keys > 0))
         refuse_serial("a dictionary without a beginning");
-    if (s->first.length > 0) check.push(s->first);
-    for (std::int64_t i = 0; i < s->keys; ++i) {
+    for (std::int64_t i = 0; i < s->keys; ++i)
         if (s->key(i) >= s->table.size()) refuse_serial("a key without a symbol");
-        check.push(s->symbol(i));
-    }
-    s->elems = check.elems;
-    return s;
+    return with_checked_symbols(std::move(s));
 }
 
 using Tables = std::vector<std::shared_ptr<const AxisTable>>;
 
-/// A table, and the greatest magnitude of its positions.
-struct ReadTable {
-    std::shared_ptr<const AxisTable> table;
-    PerSide<std::int64_t> reach;
-};
-
-ReadTable read_table(WordReader& in) {
+std::shared_ptr<const AxisTable> read_table(WordReader& in) {
     const std::int64_t periods = in.get();
-    const std::int64_t source_period = in.get();
-    const std::int64_t destination_period = in.get();
+    const auto period = read_record<AddressPair>(in);
     std::vector<AxisRun> runs = read_records<AxisRun>(in);
     std::vector<AxisRun> tail = read_records<AxisRun>(in);
     // Else a table could be longer than the work that it stands for.
     if (periods == 0 && !runs.empty()) refuse_serial("a table with runs that come in no period");
-    ReadTable read{std::make_shared<const AxisTable>(std::move(runs), periods, source_period,
-                                                     destination_period, std::move(tail)),
-                   {}};
-    for (const Side side : both_sides) {
-        const auto reach = reach_of(*read.table, side);
-        if (!reach) refuse_serial("positions beyond 2^62");
-        read.reach[side] = *reach;
-    }
-    return read;
+    return std::make_shared<const AxisTable>(std::move(runs), periods, period.source,
+                                             period.destination, std::move(tail));
 }
 
-/// Reads a nest, and lists the tables that it uses.
-Nest read_nest(const std::vector<ReadTable>& tables, WordReader& in, Tables& used) {
+/// Reads a nest, and lists the tables that it uses. `reach` holds that of every table.
+Nest read_nest(const Tables& tables, std::span<const AddressPair> reach, WordReader& in,
+               Tables& used) {
     Nest nest;
     used.clear();
-    nest.source = in.get();
-    nest.destination = in.get();
+    nest.start = read_record<AddressPair>(in);
     nest.axes.resize(static_cast<std::size_t>(in.get_count(3)));
-    std::vector<PerSide<std::int64_t>> reach;
+    std::vector<AddressPair> along;
     for (NestAxis& axis : nest.axes) {
-        axis.count = in.get();
-        axis.source_stride = in.get();
-        axis.destination_stride = in.get();
+        const auto read = read_record<LoopAxis>(in);
+        axis.count = read.count;
+        axis.stride = read.stride;
         if (axis.count < 0) {
-            if (-1 - axis.count >= static_cast<std::int64_t>(tables.size()))
-                refuse_serial("an axis whose table is missing");
-            const ReadTable& read = tables[static_cast<std::size_t>(-1 - axis.count)];
-            axis.table = read.table.get();
+            const auto number = static_cast<std::size_t>(-1 - axis.count);
+            if (number >= tables.size()) refuse_serial("an axis whose table is missing");
+            axis.table = tables[number].get();
             axis.count = axis.table->size();
-            reach.push_back(read.reach);
-            used.push_back(read.table);
+            along.push_back(reach[number]);
+            used.push_back(tables[number]);
         } else {
-            reach.push_back({axis.count - 1, axis.count - 1});
+            along.push_back({axis.count - 1, axis.count - 1});
         }
         if (axis.count < 1) refuse_serial("an axis without positions");
     }
-    if (const char* excess = excess_of(nest, reach)) refuse_serial(excess);
+    if (const char* excess = excess_of(nest, along)) refuse_serial(excess);
     // No more axes are left than a nest of so many elements can have: loops nest as deep.
     fold_nest(nest);
     return nest;
 }
 
-StoragePtr read_product(std::int64_t source, std::int64_t destination, WordReader& in) {
-    ProductBuilder builder(source, destination);
-    std::vector<ReadTable> tables;
-    for (std::int64_t n = in.get_count(5); n > 0; --n) tables.push_back(read_table(in));
-    Tables used;
+StoragePtr read_product(AddressPair elem, WordReader& in) {
+    ProductBuilder builder(elem);
+    Tables tables, used;
+    std::vector<AddressPair> reach;
+    for (std::int64_t n = in.get_count(5); n > 0; --n) {
+        tables.push_back(read_table(in));
+        reach.push_back(reach_of(*tables.back()));
+    }
     for (std::int64_t n = in.get_count(3); n > 0; --n) {
-        const Nest nest = read_nest(tables, in, used);
+        const Nest nest = read_nest(tables, reach, in, used);
         std::int64_t elems = builder.elems();
         count_elems(elems, nest.size());
         builder.append(nest, used);
@@ -245,45 +237,31 @@ StoragePtr read_product(std::int64_t source, std::int64_t destination, WordReade
     return builder.finish();
 }
 
-OffsetSide read_side(std::int64_t elems, std::int64_t unit, WordReader& in) {
-    const auto side = read_record<OffsetSide>(in);
-    const bool known = side.width >= 0 && (side.width <= 4 || side.width == 8);
-    if (!known || side.at < 0) refuse_serial("offsets of an unknown width");
-    require_row(side.base, elems, side.step);
-    if (side.width > 0 && unit < 1) refuse_serial("offsets without a unit");
-    return side;
-}
-
 /// Every offset of a chunk must lie within the data and lead to an address within range.
 void require_offsets(const OffsetsStorage& s, const OffsetChunk& chunk, Side side) {
-    const OffsetSide& own = chunk.side(side);
-    if (own.width == 0) return;
+    const OffsetSide& own = chunk.side[side];
+    const bool known = own.width >= 0 && (own.width <= 4 || own.width == 8);
+    if (!known || own.at < 0) refuse_serial("offsets of an unknown width");
+    require_row(own.base, chunk.elems, own.step);
     const auto size = static_cast<std::int64_t>(s.data.size()) - offset_padding_bytes;
     if (own.at > size || chunk.elems * own.width > size - own.at)
         refuse_serial("offsets beyond the data");
+    if (own.width == 0) return;
+    if (s.unit[side] < 1) refuse_serial("offsets without a unit");
     for (std::int64_t i = 0; i < chunk.elems; ++i) {
         std::uint64_t offset = 0;
         std::memcpy(&offset, s.data.data() + own.at + i * own.width,
                     static_cast<std::size_t>(own.width));
         if (offset >= static_cast<std::uint64_t>(largest_address))
             refuse_serial("an offset too large");
-        require_row(own.base, static_cast<std::int64_t>(offset) + 1, s.unit(side));
+        require_row(own.base, static_cast<std::int64_t>(offset) + 1, s.unit[side]);
     }
 }
 
-StoragePtr read_offsets(std::shared_ptr<OffsetsStorage> s, WordReader& in) {
-    s->source_unit = in.get();
-    s->destination_unit = in.get();
-    const std::int64_t chunks = in.get_count(9);
-    for (std::int64_t i = 0; i < chunks; ++i) {
-        OffsetChunk c;
-        c.elems = in.get();
-        count_elems(s->elems, c.elems);
-        if (c.elems > longest_chunk_elems) refuse_serial("a chunk too long");
-        c.source = read_side(c.elems, s->source_unit, in);
-        c.destination = read_side(c.elems, s->destination_unit, in);
-        s->chunks.push_back(c);
-    }
+StoragePtr read_offsets(AddressPair elem, WordReader& in) {
+    auto s = std::make_shared<OffsetsStorage>(elem);
+    s->unit = read_record<AddressPair>(in);
+    s->chunks = read_records<OffsetChunk>(in);
     const std::int64_t bytes = in.get();
     if (bytes < offset_padding_bytes || (bytes - 1) / 8 >= in.left())
         refuse_serial("offsets cut off");
@@ -293,31 +271,16 @@ StoragePtr read_offsets(std::shared_ptr<OffsetsStorage> s, WordReader& in) {
         s->data.insert(s->data.end(), from, from + std::min<std::int64_t>(8, bytes - i));
     }
     for (const OffsetChunk& c : s->chunks) {
-        require_offsets(*s, c, Side::source);
-        require_offsets(*s, c, Side::destination);
+        count_elems(s->elems, c.elems);
+        if (c.elems > longest_chunk_elems) refuse_serial("a chunk too long");
+        for (const Side side : both_sides) require_offsets(*s, c, side);
     }
     return s;
 }
 
-StoragePtr read_storage(std::int64_t encoding, std::int64_t source, std::int64_t destination,
-                        WordReader& in) {
-    switch (encoding) {
-        case 0:
-            return read_pairs(std::make_shared<PairsStorage>(source, destination), in);
-        case 1:
-            return read_blocks(std::make_shared<BlocksStorage>(source, destination), in);
-        case 2:
-            return read_runs(std::make_shared<RunsStorage>(source, destination), in);
-        case 3:
-            return read_dictionary(std::make_shared<DictionaryStorage>(source, destination), in);
-        case 4:
-            return read_product(source, destination, in);
-        case 5:
-            return read_offsets(std::make_shared<OffsetsStorage>(source, destination), in);
-        default:
-            refuse_serial("an unknown encoding");
-    }
-}
+/// By encoding.
+constexpr std::array<StoragePtr (*)(AddressPair, WordReader&), 6> readers{
+    read_pairs, read_blocks, read_runs, read_dictionary, read_product, read_offsets};
 
 }  // namespace
 
@@ -380,42 +343,23 @@ std::vector<std::uint8_t> AddressRelation::to_bytes() const {
     WordWriter out(serial_magic);
     out.put_all(
         {static_cast<std::int64_t>(encoding()), source_elem_bytes(), destination_elem_bytes()});
-    switch (encoding()) {
-        case Encoding::pairs:
-            write(static_cast<const PairsStorage&>(*storage_), out);
-            break;
-        case Encoding::blocks:
-            write_records(static_cast<const BlocksStorage&>(*storage_).blocks, out);
-            break;
-        case Encoding::runs:
-            write_records(static_cast<const RunsStorage&>(*storage_).symbols, out);
-            break;
-        case Encoding::dictionary:
-            write(static_cast<const DictionaryStorage&>(*storage_), out);
-            break;
-        case Encoding::product:
-            write(static_cast<const ProductStorage&>(*storage_), out);
-            break;
-        case Encoding::offsets:
-            write(static_cast<const OffsetsStorage&>(*storage_), out);
-            break;
-    }
+    write(*storage_, out);
     return out.finish();
 }
 
 AddressRelation AddressRelation::from_bytes(std::span<const std::uint8_t> bytes,
                                             std::int64_t elems_limit) {
     WordReader in(bytes, serial_magic, refusal);
-    const std::int64_t encoding = in.get();
-    const std::int64_t source = in.get();
-    const std::int64_t destination = in.get();
-    if (source < 1 || destination < 1 || source > largest_elem_bytes ||
-        destination > largest_elem_bytes)
-        refuse_serial("an element size out of range");
-    StoragePtr storage = read_storage(encoding, source, destination, in);
+    const auto encoding = static_cast<std::size_t>(in.get());
+    const auto elem = read_record<AddressPair>(in);
+    for (const Side side : both_sides)
+        if (elem[side] < 1 || elem[side] > largest_elem_bytes)
+            refuse_serial("an element size out of range");
+    if (encoding >= readers.size()) refuse_serial("an unknown encoding");
+    StoragePtr storage = readers[encoding](elem, in);
     if (in.left() != 0) refuse_serial("more than a relation");
-    if (storage->size() > elems_limit)
-        throw make_error(ErrorCode::out_of_range, "a relation of ", storage->size(),
+    if (storage->elems > elems_limit)
+        throw make_error(ErrorCode::out_of_range, "a relation of ", storage->elems,
                          " elements, where at most ", elems_limit, " are taken");
     return AddressRelation(std::move(storage));
 }

@@ -10,29 +10,28 @@
 #include <utility>
 #include <vector>
 
+#include "address_pair.hpp"
 #include "datamover/advanced/address_relation.hpp"
-#include "datamover/side.hpp"
 #include "geometry/first_use.hpp"
 
 namespace datamover {
 
 /// `elems` elements whose addresses advance by fixed steps on either side; all in bytes.
 struct StridedRun {
-    std::int64_t source = 0;
-    std::int64_t destination = 0;
+    AddressPair start;
     std::int64_t elems = 1;
-    std::int64_t source_step = 0;
-    std::int64_t destination_step = 0;
-
-    std::int64_t start(Side side) const { return side == Side::source ? source : destination; }
-    std::int64_t& start(Side side) { return side == Side::source ? source : destination; }
-    std::int64_t step(Side side) const {
-        return side == Side::source ? source_step : destination_step;
-    }
-    std::int64_t& step(Side side) { return side == Side::source ? source_step : destination_step; }
+    AddressPair step;
 };
 
 using RunVisitor = std::function<void(const StridedRun&)>;
+
+/// The pairs of a relation, in order, as strided runs: of one that is stored, or of one that exists
+/// only as a walk over others.
+struct RelationWalk {
+    AddressPair elem_bytes;
+    std::int64_t elems = 0;
+    std::function<void(const RunVisitor&)> visit;
+};
 
 /// Results of queries on a relation, shared by all its copies; made when the first answer is worth
 /// keeping. Whoever reads or writes halves and kernels holds the mutex, but not while one is made:
@@ -66,25 +65,23 @@ struct RelationMemo {
 
 /// One encoded relation: an immutable value shared by all copies of an AddressRelation.
 struct [[gnu::visibility("hidden")]] AddressRelation::Storage {
-    Storage(std::int64_t source_elem, std::int64_t destination_elem)
-        : source_elem_bytes(source_elem), destination_elem_bytes(destination_elem) {}
+    Storage(Encoding of, AddressPair elem) : encoding(of), elem_bytes(elem) {}
     virtual ~Storage();
 
-    virtual Encoding encoding() const = 0;
-    virtual std::int64_t size() const = 0;
     virtual std::int64_t nbytes() const = 0;
     /// Calls visit for strided runs, in order, decoding as it goes.
     virtual void visit(const RunVisitor& visit) const = 0;
-
-    std::int64_t elem_bytes(Side side) const {
-        return side == Side::source ? source_elem_bytes : destination_elem_bytes;
+    RelationWalk walk() const {
+        return {elem_bytes, elems, [this](const RunVisitor& visitor) { visit(visitor); }};
     }
+
     /// What has been found out about this relation. Safe to call from several threads.
     RelationMemo& memo() const;
     bool has_memo() const { return memo_.load(std::memory_order_acquire) != nullptr; }
 
-    const std::int64_t source_elem_bytes;
-    const std::int64_t destination_elem_bytes;
+    const Encoding encoding;
+    const AddressPair elem_bytes;
+    std::int64_t elems = 0;
 
 private:
     mutable std::atomic<RelationMemo*> memo_{nullptr};

@@ -84,19 +84,19 @@ void transpose_rows_staged(const char* s, std::int64_t source_row, char* d,
 template <std::int64_t bytes>
 void transpose_staged(const LoopShape& l, const char* s, char* d) {
     constexpr std::int64_t edge = Tile<bytes>::edge;
-    const std::int64_t source_row = l.outer_source;
-    const std::int64_t destination_row = l.inner_destination;
-    const std::int64_t whole_i = l.inner - l.inner % edge;
-    const std::int64_t whole_j = l.outer - l.outer % edge;
+    const std::int64_t source_row = l.outer.stride.source;
+    const std::int64_t destination_row = l.inner.stride.destination;
+    const std::int64_t whole_i = l.inner.count - l.inner.count % edge;
+    const std::int64_t whole_j = l.outer.count - l.outer.count % edge;
     for (std::int64_t i = 0; i < whole_i; i += staged_rows)
         transpose_rows_staged<bytes>(
             s + i * bytes, source_row, d + i * destination_row, destination_row,
             whole_i - i < staged_rows ? whole_i - i : staged_rows, whole_j);
     store_fence();
     transpose_corner<bytes>(s + whole_j * source_row, source_row, d + whole_j * bytes,
-                            destination_row, whole_i, l.outer - whole_j);
+                            destination_row, whole_i, l.outer.count - whole_j);
     transpose_corner<bytes>(s + whole_i * bytes, source_row, d + whole_i * destination_row,
-                            destination_row, l.inner - whole_i, l.outer);
+                            destination_row, l.inner.count - whole_i, l.outer.count);
 }
 
 // ---------------------------------------------------------------- pieces, line by line
@@ -114,11 +114,12 @@ inline void stream_piece(char* d, const char* s, std::int64_t n) {
 }
 
 void stream_pieces(const LoopShape& l, const char* source, char* destination) {
-    for (std::int64_t o = 0; o < l.outer; ++o) {
-        const char* s = source + o * l.outer_source;
-        char* d = destination + o * l.outer_destination;
-        for (std::int64_t i = 0; i < l.inner; ++i)
-            stream_piece(d + i * l.inner_destination, s + i * l.inner_source, l.bytes);
+    for (std::int64_t o = 0; o < l.outer.count; ++o) {
+        const char* s = source + o * l.outer.stride.source;
+        char* d = destination + o * l.outer.stride.destination;
+        for (std::int64_t i = 0; i < l.inner.count; ++i)
+            stream_piece(d + i * l.inner.stride.destination, s + i * l.inner.stride.source,
+                         l.bytes);
     }
     store_fence();
 }
@@ -150,8 +151,8 @@ void stream_row(const char* s, std::int64_t step, char* d, std::int64_t n) {
 
 template <std::int64_t bytes>
 void stream_rows(const LoopShape& l, const char* source, char* destination) {
-    for (std::int64_t o = 0; o < l.outer; ++o)
-        stream_row<bytes>(source + o * l.outer_source, l.inner_source,
-                          destination + o * l.outer_destination, l.inner);
+    for (std::int64_t o = 0; o < l.outer.count; ++o)
+        stream_row<bytes>(source + o * l.outer.stride.source, l.inner.stride.source,
+                          destination + o * l.outer.stride.destination, l.inner.count);
     store_fence();
 }

@@ -4,163 +4,113 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
-#include "datamover/side.hpp"
 #include "encodings.hpp"
-#include "offsets.hpp"
 
 namespace datamover {
 
-// ---------------------------------------------------------------- in a list of address pairs
-
-/// Pairs of element addresses, and by what they are multiplied to be byte addresses.
-struct PairList {
-    const std::int64_t* source = nullptr;
-    const std::int64_t* destination = nullptr;
-    std::size_t size = 0;
-    std::int64_t source_unit = 1;
-    std::int64_t destination_unit = 1;
-    std::int64_t source_elem_bytes = 1;
-    std::int64_t destination_elem_bytes = 1;
-
-    StridedRun single(std::size_t i) const {
-        return {source[i] * source_unit, destination[i] * destination_unit, 1, source_elem_bytes,
-                destination_elem_bytes};
-    }
-};
-
-/// Calls emit(const StridedRun&) for rows of equal differences, in order, until it returns false.
-/// Two elements make a row only when they touch on both sides: else the second may begin a row.
+/// Calls emit(const StridedRun&) for rows of equal differences, in order, until it returns false if
+/// it returns anything. Two elements make a row only when they touch on both sides: else the second
+/// may begin a row.
 template <class Emit>
 void scan_pairs(const PairList& list, Emit&& emit) {
-    const std::int64_t* s = list.source;
-    const std::int64_t* d = list.destination;
-    const std::size_t n = list.size;
-    for (std::size_t first = 0; first < n;) {
-        StridedRun run = list.single(first);
-        std::size_t next = first + 1;
+    const std::int64_t* s = list.at.source;
+    const std::int64_t* d = list.at.destination;
+    const std::int64_t n = list.size;
+    for (std::int64_t first = 0; first < n;) {
+        StridedRun run{AddressPair{s[first], d[first]} * list.unit, 1, list.elem_bytes};
+        std::int64_t next = first + 1;
         if (next < n) {
             const std::int64_t ss = s[next] - s[first];
             const std::int64_t ds = d[next] - d[first];
             ++next;
             while (next < n && s[next] - s[next - 1] == ss && d[next] - d[next - 1] == ds) ++next;
-            const bool touch = ss * list.source_unit == list.source_elem_bytes &&
-                               ds * list.destination_unit == list.destination_elem_bytes;
-            if (next - first == 2 && !touch) {
+            const AddressPair step = AddressPair{ss, ds} * list.unit;
+            if (next - first == 2 && step != list.elem_bytes)
                 --next;
-            } else {
-                run.source_step = ss * list.source_unit;
-                run.destination_step = ds * list.destination_unit;
-            }
-            run.elems = static_cast<std::int64_t>(next - first);
+            else
+                run.step = step;
+            run.elems = next - first;
         }
-        if (!emit(run)) return;
         first = next;
+        if constexpr (std::is_void_v<decltype(emit(run))>)
+            emit(run);
+        else if (!emit(run))
+            return;
     }
 }
 
-// ---------------------------------------------------------------- of a difference map
+template <class Emit>
+void for_each_row(const BlocksStorage& storage, Emit&& emit) {
+    for (const Block& b : storage.blocks) emit(StridedRun{b.start, b.elems, storage.elem_bytes});
+}
 
-/// Decodes symbols to strided rows. A symbol of length one usually only jumps to the start of the
-/// row that the next symbol describes, so its element waits for that row to join it.
-class SymbolDecoder {
-public:
-    SymbolDecoder(std::int64_t source_elem, std::int64_t destination_elem)
-        : source_elem_(source_elem), destination_elem_(destination_elem) {}
-
-    /// Calls emit(const StridedRun&) when a row is complete.
-    template <class Emit>
-    void push(const Symbol& symbol, Emit&& emit) {
-        const std::int64_t ds = symbol.source_difference;
-        const std::int64_t dd = symbol.destination_difference;
+/// Of runs and dictionaries. A symbol of length one usually only jumps to the start of the row that
+/// the next symbol describes, so its element waits for that row to join it.
+template <class Storage, class Emit>
+void for_each_row(const Storage& storage, Emit&& emit) {
+    AddressPair at;
+    bool waits = false;
+    const auto emit_waiting = [&] {
+        if (waits) emit(StridedRun{at, 1, storage.elem_bytes});
+    };
+    storage.for_each_symbol([&](const Symbol& symbol) {
         if (symbol.length == 1) {
-            finish(emit);
-            source_ += ds;
-            destination_ += dd;
-            waiting_ = true;
+            emit_waiting();
+            at += symbol.difference;
+            waits = true;
             return;
         }
-        const std::int64_t joined = waiting_ ? 1 : 0;
-        emit(StridedRun{source_ + (1 - joined) * ds, destination_ + (1 - joined) * dd,
-                        symbol.length + joined, ds, dd});
-        waiting_ = false;
-        source_ += symbol.length * ds;
-        destination_ += symbol.length * dd;
-    }
+        const AddressPair start = waits ? at : at + symbol.difference;
+        emit(StridedRun{start, symbol.length + (waits ? 1 : 0), symbol.difference});
+        waits = false;
+        at += symbol.length * symbol.difference;
+    });
+    emit_waiting();
+}
 
-    template <class Emit>
-    void finish(Emit&& emit) {
-        if (waiting_) emit(StridedRun{source_, destination_, 1, source_elem_, destination_elem_});
-        waiting_ = false;
-    }
-
-private:
-    std::int64_t source_elem_;
-    std::int64_t destination_elem_;
-    std::int64_t source_ = 0;
-    std::int64_t destination_ = 0;
-    bool waiting_ = false;
-};
-
-// ---------------------------------------------------------------- contiguous on both sides
-
-/// Calls emit(source, destination, elems) for maximal runs that are contiguous on both sides, in
-/// order.
+/// Calls emit(const Block&) for maximal runs that are contiguous on both sides, in order.
 template <class Emit>
-void walk_blocks(const AddressRelation::Storage& storage, Emit&& emit) {
-    const std::int64_t source_elem = storage.source_elem_bytes;
-    const std::int64_t destination_elem = storage.destination_elem_bytes;
+void walk_blocks(const RelationWalk& walk, Emit&& emit) {
     Block held;
-    const auto add = [&](std::int64_t s, std::int64_t d, std::int64_t elems) {
-        if (held.elems > 0 && held.source + held.elems * source_elem == s &&
-            held.destination + held.elems * destination_elem == d) {
+    const auto add = [&](AddressPair start, std::int64_t elems) {
+        if (held.elems > 0 && held.start + held.elems * walk.elem_bytes == start) {
             held.elems += elems;
             return;
         }
-        if (held.elems > 0) emit(held.source, held.destination, held.elems);
-        held = {s, d, elems};
+        if (held.elems > 0) emit(held);
+        held = {start, elems};
     };
-    storage.visit([&](const StridedRun& r) {
-        if (r.source_step == source_elem && r.destination_step == destination_elem) {
-            add(r.source, r.destination, r.elems);
-            return;
-        }
-        for (std::int64_t i = 0; i < r.elems; ++i)
-            add(r.source + i * r.source_step, r.destination + i * r.destination_step, 1);
+    walk.visit([&](const StridedRun& r) {
+        if (r.step == walk.elem_bytes)
+            add(r.start, r.elems);
+        else
+            for (std::int64_t i = 0; i < r.elems; ++i) add(r.start + i * r.step, 1);
     });
-    if (held.elems > 0) emit(held.source, held.destination, held.elems);
+    if (held.elems > 0) emit(held);
 }
 
-// ---------------------------------------------------------------- of one side
-
-/// `elems` elements of one side whose addresses advance by fixed steps; in bytes.
-struct SideRun {
-    std::int64_t start = 0;
-    std::int64_t elems = 1;
-    std::int64_t step = 0;
-};
-
-/// Calls emit(const SideRun&) for all addresses of a side, in order. Offsets are read on this side
-/// alone, and in chunks.
+/// Calls emit(start, elems, step) for all addresses of a side, in order. Offsets are read on this
+/// side alone, and in chunks.
 template <class Emit>
 void walk_side(const AddressRelation::Storage& storage, Side side, Emit&& emit) {
     const auto* offsets = dynamic_cast<const OffsetsStorage*>(&storage);
     if (offsets == nullptr) {
-        storage.visit(
-            [&](const StridedRun& r) { emit(SideRun{r.start(side), r.elems, r.step(side)}); });
+        storage.visit([&](const StridedRun& r) { emit(r.start[side], r.elems, r.step[side]); });
         return;
     }
     std::vector<std::int64_t> addresses(static_cast<std::size_t>(longest_chunk_elems));
     for (const OffsetChunk& chunk : offsets->chunks) {
-        const OffsetSide& own = chunk.side(side);
+        const OffsetSide& own = chunk.side[side];
         if (own.width == 0) {
-            emit(SideRun{own.base, chunk.elems, own.step});
+            emit(own.base, chunk.elems, own.step);
             continue;
         }
-        read_addresses(*offsets, own, side, 0, chunk.elems, addresses.data());
+        offsets->read_addresses(chunk, side, 0, chunk.elems, addresses.data());
         for (std::int64_t i = 0; i < chunk.elems; ++i)
-            emit(SideRun{addresses[static_cast<std::size_t>(i)], 1, 0});
+            emit(addresses[static_cast<std::size_t>(i)], std::int64_t{1}, std::int64_t{0});
     }
 }
 

@@ -54,14 +54,14 @@ template <std::int64_t bytes, bool streaming>
 void transpose_loop(const LoopShape& l, const char* s, char* d) {
     constexpr std::int64_t panel_i = 256;
     constexpr std::int64_t panel_j = Tile<bytes>::edge > 32 ? Tile<bytes>::edge : 32;
-    const std::int64_t source_row = l.outer_source;
-    const std::int64_t destination_row = l.inner_destination;
-    const std::int64_t ni = l.inner;
-    const std::int64_t head = head_elems<bytes>(d, destination_row, l.outer);
+    const std::int64_t source_row = l.outer.stride.source;
+    const std::int64_t destination_row = l.inner.stride.destination;
+    const std::int64_t ni = l.inner.count;
+    const std::int64_t head = head_elems<bytes>(d, destination_row, l.outer.count);
     if (head > 0) transpose_corner<bytes>(s, source_row, d, destination_row, ni, head);
     s += head * source_row;
     d += head * bytes;
-    const std::int64_t nj = l.outer - head;
+    const std::int64_t nj = l.outer.count - head;
     for (std::int64_t j = 0; j < nj; j += panel_j)
         for (std::int64_t i = 0; i < ni; i += panel_i)
             transpose_panel<bytes, streaming>(s + j * source_row + i * bytes, source_row,
@@ -82,7 +82,7 @@ void transpose(const LoopShape& l, const char* s, char* d) {
 template <std::int64_t bytes>
 void transpose_streaming(const LoopShape& l, const char* s, char* d) {
     const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d) % 64);
-    if (!Tile<bytes>::streams || l.inner_destination % 64 != 0 || misaligned % bytes != 0) {
+    if (!Tile<bytes>::streams || l.inner.stride.destination % 64 != 0 || misaligned % bytes != 0) {
         transpose_staged<bytes>(l, s, d);
         return;
     }

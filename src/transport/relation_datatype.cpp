@@ -219,7 +219,7 @@ Datatype nest_of(const Nest& nest, Side side, const Unit& element) {
     Unit block = element;
     std::int64_t bytes = extent_of(element.type);  // of a unit; 0: of what has gaps
     for (auto axis = nest.axes.rbegin(); axis != nest.axes.rend(); ++axis) {
-        const std::int64_t stride = axis->stride(side);
+        const std::int64_t stride = axis->stride[side];
         const bool continues = !axis->table && bytes > 0 && stride == block.count * bytes &&
                                axis->count <= longest_list / block.count;
         if (continues) {
@@ -236,8 +236,8 @@ Datatype nest_of(const Nest& nest, Side side, const Unit& element) {
 }
 
 void push_run(BlockLister& blocks, const StridedRun& run, Side side, std::int64_t elem_bytes) {
-    const std::int64_t start = run.start(side);
-    const std::int64_t step = run.step(side);
+    const std::int64_t start = run.start[side];
+    const std::int64_t step = run.step[side];
     if (run.elems == 1 || step == elem_bytes) {
         blocks.push(start, run.elems);
         return;
@@ -248,15 +248,15 @@ void push_run(BlockLister& blocks, const StridedRun& run, Side side, std::int64_
 std::vector<Part> parts_of(const AddressRelation::Storage& storage, Side side,
                            const Unit& element) {
     std::vector<Part> parts;
-    if (storage.encoding() != Encoding::product) {
+    if (storage.encoding != Encoding::product) {
         BlockLister blocks(element);
         storage.visit(
-            [&](const StridedRun& run) { push_run(blocks, run, side, storage.elem_bytes(side)); });
+            [&](const StridedRun& run) { push_run(blocks, run, side, storage.elem_bytes[side]); });
         parts.push_back({0, blocks.finish()});
         return parts;
     }
     static_cast<const ProductStorage&>(storage).for_each_nest([&](const Nest& nest) {
-        parts.push_back({nest.offset(side), nest_of(nest, side, element)});
+        parts.push_back({nest.start[side], nest_of(nest, side, element)});
     });
     return parts;
 }
@@ -265,17 +265,17 @@ std::vector<Part> parts_of(const AddressRelation::Storage& storage, Side side,
 std::int64_t common_bytes(const AddressRelation::Storage& storage, Side side,
                           const std::byte* base) {
     const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base) % 64);
-    std::int64_t common = std::gcd(address, storage.elem_bytes(side));
-    if (storage.encoding() != Encoding::product) {
+    std::int64_t common = std::gcd(address, storage.elem_bytes[side]);
+    if (storage.encoding != Encoding::product) {
         storage.visit([&](const StridedRun& run) {
-            common = std::gcd(common, run.start(side));
-            if (run.elems > 1) common = std::gcd(common, run.step(side));
+            common = std::gcd(common, run.start[side]);
+            if (run.elems > 1) common = std::gcd(common, run.step[side]);
         });
         return common;
     }
     static_cast<const ProductStorage&>(storage).for_each_nest([&](const Nest& nest) {
-        common = std::gcd(common, nest.offset(side));
-        for (const NestAxis& axis : nest.axes) common = std::gcd(common, axis.stride(side));
+        common = std::gcd(common, nest.start[side]);
+        for (const NestAxis& axis : nest.axes) common = std::gcd(common, axis.stride[side]);
     });
     return common;
 }
@@ -299,15 +299,15 @@ std::vector<mpi::PlacedDatatype> transport::relation_in_words(const AddressRelat
     const auto& [bytes, word] =
         *std::find_if(std::begin(words), std::end(words),
                       [&](const auto& candidate) { return common % candidate.first == 0; });
-    return parts_of(storage, side, {word, storage.elem_bytes(side) / bytes});
+    return parts_of(storage, side, {word, storage.elem_bytes[side] / bytes});
 }
 
 MPI_Datatype relation_datatype(const AddressRelation& relation, Side side, MPI_Datatype element) {
     mpi::check_running();
     const AddressRelation::Storage& storage = *RelationAccess::storage(relation);
-    Unit unit{MPI_BYTE, storage.elem_bytes(side)};
+    Unit unit{MPI_BYTE, storage.elem_bytes[side]};
     if (element != MPI_DATATYPE_NULL) {
-        require_element(element, storage.elem_bytes(side));
+        require_element(element, storage.elem_bytes[side]);
         unit = {element, 1};
     }
     Datatype made = sequence(parts_of(storage, side, unit));

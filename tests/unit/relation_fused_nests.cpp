@@ -58,7 +58,7 @@ std::vector<Product> ghosts(const Blocks& b, std::int64_t low, std::int64_t high
 }
 
 std::int64_t fused(const std::vector<Product>& faces) {
-    ProductBuilder builder(elem, elem);
+    ProductBuilder builder({elem, elem});
     for (const Product& f : faces) builder.append(f);
     const auto product = with_fused_nests(*builder.finish());
     return product == nullptr ? 0 : static_cast<std::int64_t>(product->nests.size());

@@ -52,13 +52,13 @@ Rows random_rows(Engine& random, std::int64_t elem, std::int64_t count) {
 
 std::vector<char> moved(const Rows& r, const std::vector<char>& source, std::vector<char> to) {
     const LoopShape& l = r.shape;
-    for (std::int64_t p = 0; p < l.planes; ++p)
-        for (std::int64_t o = 0; o < l.outer; ++o)
-            for (std::int64_t i = 0; i < l.inner; ++i)
-                std::memcpy(to.data() + r.destination_first + p * l.plane_destination +
-                                o * l.outer_destination + i * l.inner_destination,
-                            source.data() + r.source_first + p * l.plane_source +
-                                o * l.outer_source + i * l.inner_source,
+    for (std::int64_t p = 0; p < l.planes.count; ++p)
+        for (std::int64_t o = 0; o < l.outer.count; ++o)
+            for (std::int64_t i = 0; i < l.inner.count; ++i)
+                std::memcpy(to.data() + r.destination_first + p * l.planes.stride.destination +
+                                o * l.outer.stride.destination + i * l.inner.stride.destination,
+                            source.data() + r.source_first + p * l.planes.stride.source +
+                                o * l.outer.stride.source + i * l.inner.stride.source,
                             static_cast<std::size_t>(l.bytes));
     return to;
 }
@@ -72,7 +72,7 @@ TEST(RelationShortRows, EveryLevelSizeAndLength) {
             for (int repeat = 0; repeat < 5; ++repeat) {
                 Rows rows = random_rows(random, elem, count);
                 if (size_class(elem) < 0 && !(count == 2 && go_in_pairs(elem)))
-                    rows.shape.planes = 1;
+                    rows.shape.planes.count = 1;
                 const std::vector<char> source = random_bytes(random, rows.source_bytes);
                 const std::vector<char> before = random_bytes(random, rows.destination_bytes);
                 const std::vector<char> expected = moved(rows, source, before);

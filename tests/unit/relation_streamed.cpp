@@ -18,11 +18,12 @@ char* at_line(std::vector<char>& memory, std::int64_t shift) {
 }
 
 void copy_plainly(const LoopShape& l, const char* source, char* destination) {
-    for (std::int64_t o = 0; o < l.outer; ++o)
-        for (std::int64_t i = 0; i < l.inner; ++i)
-            std::memcpy(destination + o * l.outer_destination + i * l.inner_destination,
-                        source + o * l.outer_source + i * l.inner_source,
-                        static_cast<std::size_t>(l.bytes));
+    for (std::int64_t o = 0; o < l.outer.count; ++o)
+        for (std::int64_t i = 0; i < l.inner.count; ++i)
+            std::memcpy(
+                destination + o * l.outer.stride.destination + i * l.inner.stride.destination,
+                source + o * l.outer.stride.source + i * l.inner.stride.source,
+                static_cast<std::size_t>(l.bytes));
 }
 
 }  // namespace
@@ -32,16 +33,19 @@ TEST(RelationStreamedPieces, EveryLevelShapeAndAlignment) {
     for (int k = 0; k < 200; ++k) {
         LoopShape l{};
         l.bytes = k % 2 == 0 ? 64 * between(random, 1, 16) : between(random, 1, 1100);
-        l.outer = between(random, 1, 5);
-        l.inner = between(random, 1, 9);
-        l.inner_source = l.bytes + between(random, 0, 100);
-        l.outer_source = l.inner * l.inner_source + between(random, 0, 100);
+        l.outer.count = between(random, 1, 5);
+        l.inner.count = between(random, 1, 9);
+        l.inner.stride.source = l.bytes + between(random, 0, 100);
+        l.outer.stride.source = l.inner.count * l.inner.stride.source + between(random, 0, 100);
         const std::int64_t step = k % 2 == 0 ? 64 : between(random, 1, 64);
-        l.inner_destination = l.bytes + step * between(random, 0, 3);
-        l.outer_destination = l.inner * l.inner_destination + step * between(random, 0, 3);
+        l.inner.stride.destination = l.bytes + step * between(random, 0, 3);
+        l.outer.stride.destination =
+            l.inner.count * l.inner.stride.destination + step * between(random, 0, 3);
         const std::int64_t shift = between(random, 0, 1) * between(random, 1, 63);
-        const std::vector<char> source = random_bytes(random, l.outer * l.outer_source);
-        const std::vector<char> before = random_bytes(random, l.outer * l.outer_destination + 200);
+        const std::vector<char> source =
+            random_bytes(random, l.outer.count * l.outer.stride.source);
+        const std::vector<char> before =
+            random_bytes(random, l.outer.count * l.outer.stride.destination + 200);
         for (const CopyLoops* loops : usable_copy_loops()) {
             if (loops->pieces_streaming == nullptr) continue;
             std::vector<char> actual = before;
@@ -85,16 +89,17 @@ TEST(RelationStreamedRows, EveryLevelSizeStrideAndAlignment) {
     for (int k = 0; k < 200; ++k) {
         LoopShape l{};
         l.bytes = std::int64_t{1} << between(random, 0, 4);
-        l.outer = between(random, 1, 4);
-        l.inner = between(random, 1, 700);
-        l.inner_source = l.bytes * between(random, 0, 5) + between(random, 0, 1);
-        l.outer_source = l.inner * l.inner_source + between(random, 0, 100);
-        l.inner_destination = l.bytes;
-        l.outer_destination = l.inner * l.bytes + between(random, 0, 100);
+        l.outer.count = between(random, 1, 4);
+        l.inner.count = between(random, 1, 700);
+        l.inner.stride.source = l.bytes * between(random, 0, 5) + between(random, 0, 1);
+        l.outer.stride.source = l.inner.count * l.inner.stride.source + between(random, 0, 100);
+        l.inner.stride.destination = l.bytes;
+        l.outer.stride.destination = l.inner.count * l.bytes + between(random, 0, 100);
         const std::int64_t shift = between(random, 0, 63);
         const std::vector<char> source =
-            random_bytes(random, l.outer * l.outer_source + l.inner * l.bytes);
-        const std::vector<char> before = random_bytes(random, l.outer * l.outer_destination + 200);
+            random_bytes(random, l.outer.count * l.outer.stride.source + l.inner.count * l.bytes);
+        const std::vector<char> before =
+            random_bytes(random, l.outer.count * l.outer.stride.destination + 200);
         for (const CopyLoops* loops : usable_copy_loops()) {
             const ShapeLoop loop = loops->rows_streaming[size_class(l.bytes)];
             if (loop == nullptr) continue;

@@ -15,18 +15,19 @@ namespace {
 LoopShape random_shape(Engine& random) {
     LoopShape l;
     l.bytes = std::int64_t{1} << between(random, 0, 4);
-    l.outer = between(random, 1, 35);
-    l.inner = between(random, 1, 35);
+    l.outer.count = between(random, 1, 35);
+    l.inner.count = between(random, 1, 35);
     const auto strides = [&](std::int64_t& outer, std::int64_t& inner) {
         const bool by_rows = between(random, 0, 1) == 0;
         const std::int64_t near = l.bytes * between(random, 1, 4);
-        const std::int64_t far = near * (by_rows ? l.inner : l.outer) + between(random, 0, 9);
+        const std::int64_t far =
+            near * (by_rows ? l.inner.count : l.outer.count) + between(random, 0, 9);
         outer = (by_rows ? far : near) * (between(random, 0, 1) * 2 - 1);
         inner = (by_rows ? near : far) * (between(random, 0, 1) * 2 - 1);
     };
-    strides(l.outer_source, l.inner_source);
-    strides(l.outer_destination, l.inner_destination);
-    if (between(random, 0, 9) == 0) l.inner_source = 0;
+    strides(l.outer.stride.source, l.inner.stride.source);
+    strides(l.outer.stride.destination, l.inner.stride.destination);
+    if (between(random, 0, 9) == 0) l.inner.stride.source = 0;
     return l;
 }
 
@@ -35,17 +36,18 @@ void expect_copied(const LoopShape& l, ShapeLoop loop, const char* name, Engine&
     const std::vector<char> source = random_bytes(random, 2 * origin);
     std::vector<char> expected = random_bytes(random, 2 * origin);
     std::vector<char> actual = expected;
-    for (std::int64_t o = 0; o < l.outer; ++o)
-        for (std::int64_t i = 0; i < l.inner; ++i)
+    for (std::int64_t o = 0; o < l.outer.count; ++o)
+        for (std::int64_t i = 0; i < l.inner.count; ++i)
             std::memcpy(
-                expected.data() + origin + o * l.outer_destination + i * l.inner_destination,
-                source.data() + origin + o * l.outer_source + i * l.inner_source,
+                expected.data() + origin + o * l.outer.stride.destination +
+                    i * l.inner.stride.destination,
+                source.data() + origin + o * l.outer.stride.source + i * l.inner.stride.source,
                 static_cast<std::size_t>(l.bytes));
     loop(l, source.data() + origin, actual.data() + origin);
     EXPECT_TRUE(actual == expected)
-        << name << ": " << l.outer << " x " << l.inner << " of " << l.bytes << " B, from "
-        << l.outer_source << ", " << l.inner_source << " to " << l.outer_destination << ", "
-        << l.inner_destination;
+        << name << ": " << l.outer.count << " x " << l.inner.count << " of " << l.bytes
+        << " B, from " << l.outer.stride.source << ", " << l.inner.stride.source << " to "
+        << l.outer.stride.destination << ", " << l.inner.stride.destination;
 }
 
 }  // namespace
