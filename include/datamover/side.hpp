@@ -29,7 +29,6 @@ struct PerSide {
 
     T& operator[](Side side) { return side == Side::source ? source : destination; }
     const T& operator[](Side side) const { return side == Side::source ? source : destination; }
-    bool operator==(const PerSide&) const = default;
 };
 
 }  // namespace datamover

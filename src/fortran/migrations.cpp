@@ -65,8 +65,6 @@ std::vector<const datamover_memory*> all_of(const CFI_cdesc_t* list) {
 struct Arrays {
     std::vector<datamover_column> columns;
     std::vector<datamover_room> results;
-
-    std::int64_t count() const { return static_cast<std::int64_t>(columns.size()); }
 };
 
 Arrays arrays_of(const CFI_cdesc_t* columns, const CFI_cdesc_t* results) {

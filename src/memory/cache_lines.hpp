@@ -14,9 +14,12 @@ namespace datamover::memory {
 
 constexpr std::int64_t line_bytes = 64;
 
-/// Bytes rounded up to whole cache lines.
+/// Bytes rounded up to whole units, and to whole cache lines.
+constexpr std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
 constexpr std::int64_t whole_lines(std::int64_t bytes) {
-    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+    return rounded_up(bytes, line_bytes);
 }
 
 /// Copies around the caches, where the processor can. An ordinary store waits until the other core

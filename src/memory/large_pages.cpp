@@ -23,33 +23,29 @@ std::byte* map_at(void* place, int flags, int fd, std::int64_t offset_bytes, std
     return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
-/// Addresses that nothing else is mapped to, and what to give back of them.
-class FreeAddresses {
-public:
-    explicit FreeAddresses(std::int64_t bytes) : bytes_(bytes) {
-        void* data = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (data != MAP_FAILED) begin_ = static_cast<std::byte*>(data);
-    }
-    std::byte* begin() const { return begin_; }
-    /// Gives back all but `bytes` from `kept` on.
-    void keep(std::byte* kept, std::int64_t bytes) const {
-        unmap(begin_, kept);
-        unmap(kept + bytes, begin_ + bytes_);
-    }
-
-private:
-    static void unmap(std::byte* begin, std::byte* end) {
-        if (end > begin) munmap(begin, static_cast<std::size_t>(end - begin));
-    }
-    std::byte* begin_ = nullptr;
-    std::int64_t bytes_;
-};
-
 std::byte* next_large_page(std::byte* address) {
     const auto value = reinterpret_cast<std::uintptr_t>(address);
     const auto page = static_cast<std::uintptr_t>(large_page_bytes);
     return address + (page - value % page) % page;
+}
+
+void unmap(std::byte* begin, std::byte* end) {
+    if (end > begin) munmap(begin, static_cast<std::size_t>(end - begin));
+}
+
+/// Maps to a multiple of a large page, of addresses that nothing else is mapped to.
+std::byte* map_aligned(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
+    const std::int64_t free_bytes = bytes + large_page_bytes;
+    void* free = mmap(nullptr, static_cast<std::size_t>(free_bytes), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (free == MAP_FAILED) return nullptr;
+    auto* const begin = static_cast<std::byte*>(free);
+    std::byte* const place = next_large_page(begin);
+    std::byte* data = map_at(place, MAP_FIXED, fd, offset_bytes, bytes);
+    // Where that failed, nothing may be left in the place, or another thread's.
+    unmap(begin, place);
+    unmap(place + bytes, begin + free_bytes);
+    return data;
 }
 
 /// One small page of each large one: the system makes a large page only where there is something.
@@ -66,14 +62,9 @@ bool touch_one_of_each([[maybe_unused]] std::byte* data, [[maybe_unused]] std::i
 }  // namespace
 
 std::byte* map_shared(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
-    if (bytes < large_page_bytes || offset_bytes % large_page_bytes != 0)
-        return map_at(nullptr, 0, fd, offset_bytes, bytes);
-    const FreeAddresses free(bytes + large_page_bytes);
-    if (!free.begin()) return map_at(nullptr, 0, fd, offset_bytes, bytes);
-    std::byte* place = next_large_page(free.begin());
-    std::byte* data = map_at(place, MAP_FIXED, fd, offset_bytes, bytes);
-    // Where that failed, nothing may be left in the place, or another thread's.
-    free.keep(place, bytes);
+    std::byte* data = nullptr;
+    if (bytes >= large_page_bytes && offset_bytes % large_page_bytes == 0)
+        data = map_aligned(fd, offset_bytes, bytes);
     return data ? data : map_at(nullptr, 0, fd, offset_bytes, bytes);
 }
 

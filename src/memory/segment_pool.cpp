@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdlib>
 #include <iterator>
 
@@ -25,13 +27,9 @@ constexpr std::size_t most_known = 256;
 /// More than this is not kept idle.
 constexpr std::int64_t kept_bytes = std::int64_t{4} << 30;
 
-std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
-    return (std::max<std::int64_t>(bytes, 1) + unit - 1) / unit * unit;
-}
-
 AllocationPtr private_memory(std::int64_t bytes, std::int64_t alignment_bytes) {
     require_available(bytes);
-    bytes = rounded_up(bytes, alignment_bytes);
+    bytes = rounded_up(std::max<std::int64_t>(bytes, 1), alignment_bytes);
     void* data = std::aligned_alloc(static_cast<std::size_t>(alignment_bytes),
                                     static_cast<std::size_t>(bytes));
     if (!data)
@@ -98,7 +96,7 @@ AllocationPtr SegmentPool::adopt(std::byte* data, std::int64_t bytes) {
 }
 
 AllocationPtr SegmentPool::allocate_shared(std::int64_t bytes) {
-    bytes = rounded_up(bytes, line_bytes);
+    bytes = whole_lines(std::max<std::int64_t>(bytes, 1));
     // Outlives the lock, which its end takes too.
     const std::shared_ptr<Pooled> taken(new Pooled, [this](Pooled* a) {
         if (a->room) give_back(*a);
@@ -198,12 +196,14 @@ std::optional<SharedPlace> place_of(const Allocation* allocation, const std::byt
                        allocation->segment_offset_bytes + skipped_bytes};
 }
 
+/// All its members are words.
+using PlaceWords = std::array<std::int64_t, sizeof(SharedPlace) / sizeof(std::int64_t)>;
+
 void put_offer(std::vector<std::int64_t>& words, const std::optional<SharedPlace>& place) {
     words.push_back(place ? 1 : 0);
     if (!place) return;
-    const SegmentName& n = place->name;
-    words.insert(words.end(),
-                 {n.pid, n.fd, n.device, n.inode, n.offset_bytes, n.bytes, place->offset_bytes});
+    const auto all = std::bit_cast<PlaceWords>(*place);
+    words.insert(words.end(), all.begin(), all.end());
 }
 
 void put_offer(std::vector<std::int64_t>& words, const Point& point) {
@@ -228,12 +228,9 @@ Point OfferReader::point(int dims) {
 
 std::optional<SharedPlace> OfferReader::shared_place() {
     if (next() == 0) return {};
-    SharedPlace place;
-    SegmentName& n = place.name;
-    for (std::int64_t* word :
-         {&n.pid, &n.fd, &n.device, &n.inode, &n.offset_bytes, &n.bytes, &place.offset_bytes})
-        *word = next();
-    return place;
+    PlaceWords all;
+    for (std::int64_t& word : all) word = next();
+    return std::bit_cast<SharedPlace>(all);
 }
 
 }  // namespace datamover::memory

@@ -3,47 +3,36 @@
 #include "shared_segment.hpp"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "cache_lines.hpp"
 #include "environment_number.hpp"
 #include "geometry/make_error.hpp"
 #include "large_pages.hpp"
-
-#ifdef __linux__
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <climits>
-#include <ctime>
-#else
-#include <algorithm>
-#include <thread>
-#endif
 
 namespace datamover::memory {
 namespace {
 
 [[noreturn]] void no_memory(const std::string& what) {
     throw make_error(ErrorCode::no_memory, what, ": ", std::strerror(errno));
-}
-
-std::int64_t next_multiple(std::int64_t bytes, std::int64_t unit) {
-    return (bytes + unit - 1) / unit * unit;
 }
 
 /// Bytes of shared memory that this process may make, from the environment.
@@ -53,23 +42,6 @@ std::int64_t limit_bytes() {
 }
 
 std::atomic<std::int64_t> made_bytes{0};
-
-/// Bytes that count against this process's limit for as long as this object lives.
-class CountedBytes {
-public:
-    explicit CountedBytes(std::int64_t bytes) : bytes_(bytes) {
-        if (made_bytes.fetch_add(bytes) + bytes <= limit_bytes()) return;
-        made_bytes.fetch_sub(bytes);
-        throw make_error(ErrorCode::no_memory, "a shared segment of ", bytes,
-                         " bytes exceeds DATAMOVER_SHARED_BYTES");
-    }
-    ~CountedBytes() { made_bytes.fetch_sub(bytes_); }
-    CountedBytes(const CountedBytes&) = delete;
-    CountedBytes& operator=(const CountedBytes&) = delete;
-
-private:
-    std::int64_t bytes_;
-};
 
 /// The file in memory that holds this process's segments. It only grows: the pages of a part that
 /// is given back go, its place is never used again.
@@ -89,9 +61,9 @@ public:
         const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
         SegmentName name = name_;
         name.offset_bytes =
-            bytes < large_page_bytes ? end_bytes_ : next_multiple(end_bytes_, large_page_bytes);
+            bytes < large_page_bytes ? end_bytes_ : rounded_up(end_bytes_, large_page_bytes);
         name.bytes = bytes;
-        const std::int64_t end = next_multiple(name.offset_bytes + bytes, page_bytes);
+        const std::int64_t end = rounded_up(name.offset_bytes + bytes, page_bytes);
         if (ftruncate(static_cast<int>(name_.fd), static_cast<off_t>(end)) != 0)
             no_memory(concat("a shared segment of ", bytes, " bytes could not be made"));
         end_bytes_ = end;
@@ -190,8 +162,7 @@ std::optional<SegmentName> foreign_at(const std::byte* begin, std::int64_t bytes
                        bytes};
 }
 
-/// Where all of a foreign segment is mapped here, shared and writable; null where it is not. As
-/// long as foreign_at.
+/// Where all of a foreign segment is mapped here, shared and writable. As long as foreign_at.
 std::byte* address_of(const SegmentName& name) {
     const auto offset = static_cast<std::uint64_t>(name.offset_bytes);
     const auto length = static_cast<std::uint64_t>(name.bytes);
@@ -200,56 +171,15 @@ std::byte* address_of(const SegmentName& name) {
                m.offset_bytes <= offset && offset - m.offset_bytes < m.bytes() &&
                length <= m.bytes() - (offset - m.offset_bytes);
     });
-    if (!mapping) return nullptr;
+    if (!mapping)
+        throw make_error(ErrorCode::no_memory,
+                         "this process has not mapped the shared memory of process ", name.pid);
     return reinterpret_cast<std::byte*>(
         static_cast<std::uintptr_t>(mapping->begin + (offset - mapping->offset_bytes)));
 }
 
-}  // namespace
-
-/// What the owner of a segment holds besides the mapping.
-struct SharedSegment::Owned {
-    explicit Owned(std::int64_t bytes) : counted(bytes) {}
-    CountedBytes counted;
-};
-
-std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
-    require_available(bytes);
-    std::shared_ptr<SharedSegment> segment(new SharedSegment);
-    segment->owned_ = std::make_unique<Owned>(bytes);
-    segment->name_ = SegmentFile::of_process().append(bytes);
-    segment->data_ =
-        map_shared(static_cast<int>(segment->name_.fd), segment->name_.offset_bytes, bytes);
-    if (!segment->data_) no_memory("a shared segment could not be mapped");
-    if (!reserve_pages(segment->name_, segment->data_))
-        no_memory(concat("pages for a shared segment of ", bytes, " bytes"));
-    return segment;
-}
-
-std::shared_ptr<SharedSegment> SharedSegment::foreign(std::byte* data, std::int64_t bytes) {
-    const auto name = foreign_at(data, bytes);
-    if (!name)
-        throw make_error(ErrorCode::invalid_argument, "the ", bytes,
-                         " bytes do not lie in one piece of memory that processes share");
-    std::shared_ptr<SharedSegment> segment(new SharedSegment);
-    segment->data_ = data;
-    segment->name_ = *name;
-    return segment;
-}
-
-std::shared_ptr<SharedSegment> SharedSegment::open_foreign(const SegmentName& name) {
-    std::byte* data = address_of(name);
-    if (!data)
-        throw make_error(ErrorCode::no_memory,
-                         "this process has not mapped the shared memory of process ", name.pid);
-    std::shared_ptr<SharedSegment> segment(new SharedSegment);
-    segment->data_ = data;
-    segment->name_ = name;
-    return segment;
-}
-
-std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
-    if (name.is_foreign()) return open_foreign(name);
+/// Maps a segment of another process by its descriptor there.
+std::byte* map_file_of(const SegmentName& name) {
     const std::string path = concat("/proc/", name.pid, "/fd/", name.fd);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) no_memory(concat("shared memory of process ", name.pid, " cannot be opened"));
@@ -264,13 +194,55 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
         throw make_error(ErrorCode::no_memory, path, " is not the segment that was announced");
     errno = error;
     if (!data) no_memory("shared memory of another process could not be mapped");
-    std::shared_ptr<SharedSegment> segment(new SharedSegment);
-    segment->data_ = data;
-    segment->name_ = name;
+    return data;
+}
+
+}  // namespace
+
+/// Bytes that count against this process's limit for as long as this object lives.
+class SharedSegment::CountedBytes {
+public:
+    explicit CountedBytes(std::int64_t bytes) : bytes_(bytes) {
+        if (made_bytes.fetch_add(bytes) + bytes <= limit_bytes()) return;
+        made_bytes.fetch_sub(bytes);
+        throw make_error(ErrorCode::no_memory, "a shared segment of ", bytes,
+                         " bytes exceeds DATAMOVER_SHARED_BYTES");
+    }
+    ~CountedBytes() { made_bytes.fetch_sub(bytes_); }
+    CountedBytes(const CountedBytes&) = delete;
+    CountedBytes& operator=(const CountedBytes&) = delete;
+
+private:
+    std::int64_t bytes_;
+};
+
+std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
+    require_available(bytes);
+    auto counted = std::make_unique<CountedBytes>(bytes);
+    const SegmentName name = SegmentFile::of_process().append(bytes);
+    const std::shared_ptr<SharedSegment> segment(new SharedSegment(nullptr, name));
+    segment->owned_ = std::move(counted);
+    segment->data_ = map_shared(static_cast<int>(name.fd), name.offset_bytes, bytes);
+    if (!segment->data_) no_memory("a shared segment could not be mapped");
+    if (!reserve_pages(name, segment->data_))
+        no_memory(concat("pages for a shared segment of ", bytes, " bytes"));
     return segment;
 }
 
-SharedSegment::SharedSegment() = default;
+std::shared_ptr<SharedSegment> SharedSegment::foreign(std::byte* data, std::int64_t bytes) {
+    const auto name = foreign_at(data, bytes);
+    if (!name)
+        throw make_error(ErrorCode::invalid_argument, "the ", bytes,
+                         " bytes do not lie in one piece of memory that processes share");
+    return std::shared_ptr<SharedSegment>(new SharedSegment(data, *name));
+}
+
+std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
+    std::byte* data = name.is_foreign() ? address_of(name) : map_file_of(name);
+    return std::shared_ptr<SharedSegment>(new SharedSegment(data, name));
+}
+
+SharedSegment::SharedSegment(std::byte* data, const SegmentName& name) : data_(data), name_(name) {}
 
 SharedSegment::~SharedSegment() {
     if (data_ && !name_.is_foreign()) munmap(data_, static_cast<std::size_t>(name_.bytes));
@@ -278,8 +250,6 @@ SharedSegment::~SharedSegment() {
 }
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
-
-#ifdef __linux__
 
 void Bell::wake() noexcept {
     rings_.fetch_add(1);
@@ -293,19 +263,5 @@ void Bell::sleep_unless_rung(std::uint32_t heard, std::chrono::nanoseconds longe
                         static_cast<long>((longest - whole).count())};
     ::syscall(SYS_futex, &rings_, FUTEX_WAIT, heard, &time, nullptr, 0);
 }
-
-#else
-
-void Bell::wake() noexcept {
-    rings_.fetch_add(1);
-}
-
-void Bell::sleep_unless_rung(std::uint32_t heard, std::chrono::nanoseconds longest) noexcept {
-    constexpr std::chrono::microseconds moment{50};
-    if (rings_.load() == heard)
-        std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(longest, moment));
-}
-
-#endif
 
 }  // namespace datamover::memory

@@ -52,12 +52,11 @@ public:
     const SegmentName& name() const { return name_; }
 
 private:
-    struct Owned;
-    SharedSegment();
-    static std::shared_ptr<SharedSegment> open_foreign(const SegmentName& name);
+    class CountedBytes;
+    SharedSegment(std::byte* data, const SegmentName& name);
     std::byte* data_ = nullptr;
     SegmentName name_;
-    std::unique_ptr<Owned> owned_;  ///< null: another process's
+    std::unique_ptr<CountedBytes> owned_;  ///< null: another process's
 };
 
 /// Lies in memory that processes share, zeroed. Whoever has written something rings; whoever sleeps

@@ -11,6 +11,9 @@ namespace datamover {
 /// A source and a destination address in bytes, the distance of two such, or the stride of both.
 using AddressPair = PerSide<std::int64_t>;
 
+constexpr bool operator==(AddressPair a, AddressPair b) {
+    return a.source == b.source && a.destination == b.destination;
+}
 constexpr AddressPair operator+(AddressPair a, AddressPair b) {
     return {a.source + b.source, a.destination + b.destination};
 }

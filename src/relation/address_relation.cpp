@@ -94,7 +94,7 @@ AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> sourc
     require_equal_sizes(source_bytes.size(), destination_bytes.size());
     require_byte_addresses(Side::source, source_bytes);
     require_byte_addresses(Side::destination, destination_bytes);
-    const Addresses at{std::move(source_bytes), std::move(destination_bytes)};
+    const AddressLists at{std::move(source_bytes), std::move(destination_bytes)};
     return AddressRelation(encode_best(list_of(at, {source_elem_bytes, destination_elem_bytes})));
 }
 
@@ -141,11 +141,11 @@ void AddressRelation::for_each_run(
     });
 }
 
-Addresses addresses_of(const AddressRelation::Storage& storage) {
+AddressLists addresses_of(const AddressRelation::Storage& storage) {
     if (const auto* pairs = dynamic_cast<const PairsStorage*>(&storage)) return pairs->at;
     const auto* offsets = dynamic_cast<const OffsetsStorage*>(&storage);
     if (offsets == nullptr) return addresses_of(storage.walk());
-    Addresses at;
+    AddressLists at;
     for (const Side side : both_sides) {
         at[side].resize(static_cast<std::size_t>(storage.elems));
         std::int64_t* to = at[side].data();
@@ -159,7 +159,7 @@ Addresses addresses_of(const AddressRelation::Storage& storage) {
 
 void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
                                std::vector<std::int64_t>& destination_bytes) const {
-    Addresses at = addresses_of(*storage_);
+    AddressLists at = addresses_of(*storage_);
     source_bytes = std::move(at.source);
     destination_bytes = std::move(at.destination);
 }

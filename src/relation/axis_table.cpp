@@ -25,30 +25,9 @@ std::int64_t checked_pairs(const std::vector<AxisRun>& runs) {
     return total;
 }
 
-/// The runs with the given side's positions kept and the other side counted up from `position`.
-std::vector<AxisRun> numbered(const std::vector<AxisRun>& runs, std::int64_t position, Side kept) {
-    std::vector<AxisRun> result = runs;
-    for (AxisRun& r : result) {
-        r.start(other(kept)) = position;
-        r.step(other(kept)) = r.count > 1 ? r.length : 0;
-        position += r.length * r.count;
-    }
-    return result;
-}
-
-std::vector<AxisRun> exchanged(std::vector<AxisRun> runs) {
-    for (AxisRun& r : runs) {
-        std::swap(r.source, r.destination);
-        std::swap(r.source_step, r.destination_step);
-    }
-    return runs;
-}
-
-std::vector<AxisRun> moved(std::vector<AxisRun> runs, std::int64_t ds, std::int64_t dd) {
-    for (AxisRun& r : runs) {
-        r.source += ds;
-        r.destination += dd;
-    }
+template <class Change>
+std::vector<AxisRun> changed(std::vector<AxisRun> runs, Change&& change) {
+    for (AxisRun& r : runs) change(r);
     return runs;
 }
 
@@ -113,20 +92,36 @@ AxisTable AxisTable::interval(std::int64_t source, std::int64_t destination, std
 }
 
 AxisTable AxisTable::half(Side kept) const {
+    std::int64_t position = 0;
+    const auto count_up = [&](AxisRun& r) {
+        r.start(other(kept)) = position;
+        r.step(other(kept)) = r.count > 1 ? r.length : 0;
+        position += r.length * r.count;
+    };
+    std::vector<AxisRun> runs = changed(runs_, count_up);
+    position = periods_ * period_size_;
     PerSide<std::int64_t> period{period_size_, period_size_};
     period[kept] = this->period(kept);
-    return AxisTable(numbered(runs_, 0, kept), periods_, period.source, period.destination,
-                     numbered(tail_, periods_ * period_size_, kept));
+    return AxisTable(std::move(runs), periods_, period.source, period.destination,
+                     changed(tail_, count_up));
 }
 
 AxisTable AxisTable::reversed() const {
-    return AxisTable(exchanged(runs_), periods_, destination_period_, source_period_,
-                     exchanged(tail_));
+    const auto exchange = [](AxisRun& r) {
+        std::swap(r.source, r.destination);
+        std::swap(r.source_step, r.destination_step);
+    };
+    return AxisTable(changed(runs_, exchange), periods_, destination_period_, source_period_,
+                     changed(tail_, exchange));
 }
 
 AxisTable AxisTable::shifted(std::int64_t source_shift, std::int64_t destination_shift) const {
-    return AxisTable(moved(runs_, source_shift, destination_shift), periods_, source_period_,
-                     destination_period_, moved(tail_, source_shift, destination_shift));
+    const auto shift = [=](AxisRun& r) {
+        r.source += source_shift;
+        r.destination += destination_shift;
+    };
+    return AxisTable(changed(runs_, shift), periods_, source_period_, destination_period_,
+                     changed(tail_, shift));
 }
 
 std::int64_t AxisTable::nbytes() const {

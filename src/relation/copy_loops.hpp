@@ -94,6 +94,9 @@ struct ScanLoops {
     /// Writes (a[i] - low) >> shift in `width` bytes each; may touch up to 8 bytes behind the last.
     void (*write)(const std::int64_t* a, std::int64_t n, std::int64_t low, int shift,
                   std::int64_t width, unsigned char* to);
+    /// Reads n offsets of `width` bytes each as base + unit * offset; may touch 8 bytes behind.
+    void (*read)(const unsigned char* offsets, std::int64_t n, std::int64_t base, std::int64_t unit,
+                 std::int64_t width, std::int64_t* to);
 };
 
 // ---------------------------------------------------------------- distributing by target codes

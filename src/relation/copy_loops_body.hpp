@@ -21,26 +21,27 @@ template <std::int64_t bytes>
     _mm512_mask_storeu_epi8(d, mask, _mm512_maskz_loadu_epi8(mask, s));
 }
 #else
-/// Up to 64 bytes by two overlapping moves of the next smaller power of two.
+/// At least `bytes`, up to twice as many, by two overlapping moves.
+template <std::int64_t bytes>
+[[gnu::always_inline]] inline void move_overlapping(char* d, const char* s, std::int64_t n) {
+    using Value = typename Bytes<bytes>::type;
+    const Value head = *reinterpret_cast<const Value*>(s);
+    const Value tail = *reinterpret_cast<const Value*>(s + n - bytes);
+    *reinterpret_cast<Value*>(d) = head;
+    *reinterpret_cast<Value*>(d + n - bytes) = tail;
+}
+/// Up to 64 bytes.
 [[gnu::always_inline]] inline void move_short(char* d, const char* s, std::int64_t n) {
-    auto overlapping = [&](auto width) {
-        constexpr std::int64_t bytes = decltype(width)::value;
-        using Value = typename Bytes<bytes>::type;
-        const Value head = *reinterpret_cast<const Value*>(s);
-        const Value tail = *reinterpret_cast<const Value*>(s + n - bytes);
-        *reinterpret_cast<Value*>(d) = head;
-        *reinterpret_cast<Value*>(d + n - bytes) = tail;
-    };
     if (n >= 32)
-        overlapping(Width<32>{});
+        move_overlapping<32>(d, s, n);
     else if (n >= 16)
-        overlapping(Width<16>{});
+        move_overlapping<16>(d, s, n);
     else if (n >= 8)
-        overlapping(Width<8>{});
+        move_overlapping<8>(d, s, n);
     else if (n >= 4)
-        overlapping(Width<4>{});
+        move_overlapping<4>(d, s, n);
     else if (n >= 2)
-        overlapping(Width<2>{});
+        move_overlapping<2>(d, s, n);
     else if (n == 1)
         *d = *s;
 }
@@ -82,6 +83,17 @@ template <std::int64_t bytes>
     } else {
         __builtin_memcpy(d, s, static_cast<std::size_t>(n));
     }
+}
+
+/// A row of elements, so many of them at a time.
+template <std::int64_t bytes, int together>
+[[gnu::always_inline]] inline void unrolled_row(const char* s, std::int64_t is, char* d,
+                                                std::int64_t id, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + together <= n; i += together, d += together * id, s += together * is)
+#pragma GCC unroll 8
+        for (int k = 0; k < together; ++k) move_fixed<bytes>(d + k * id, s + k * is);
+    for (; i < n; ++i, d += id, s += is) move_fixed<bytes>(d, s);
 }
 
 /// Rows of so few pieces that a loop along them would cost more than they do.
@@ -126,19 +138,9 @@ void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
         if (l.inner.count == 2) return rows_of<bytes, 2>(l, source, destination);
     const auto [is, id] = l.inner.stride;
     const auto [os, od] = l.outer.stride;
-    const std::int64_t inner = l.inner.count, outer = l.outer.count;
-    for (std::int64_t o = 0; o < outer; ++o, source += os, destination += od) {
-        const char* s = source;
-        char* d = destination;
-        std::int64_t i = 0;
-        for (; i + 4 <= inner; i += 4, s += 4 * is, d += 4 * id) {
-            move_fixed<bytes>(d, s);
-            move_fixed<bytes>(d + id, s + is);
-            move_fixed<bytes>(d + 2 * id, s + 2 * is);
-            move_fixed<bytes>(d + 3 * id, s + 3 * is);
-        }
-        for (; i < inner; ++i, s += is, d += id) move_fixed<bytes>(d, s);
-    }
+    const std::int64_t inner = l.inner.count;
+    for (std::int64_t o = l.outer.count; o > 0; --o, source += os, destination += od)
+        unrolled_row<bytes, 4>(source, is, destination, id, inner);
 }
 
 void long_pieces(const LoopShape& l, const char* source, char* destination) {
@@ -151,14 +153,13 @@ void long_pieces(const LoopShape& l, const char* source, char* destination) {
 }
 
 template <std::int64_t bytes>
-struct Word;
-template <>
-struct Word<4> {
-    typedef std::uint32_t type __attribute__((may_alias, aligned(1)));
-};
-template <>
-struct Word<8> {
-    typedef std::uint64_t type __attribute__((may_alias, aligned(1)));
+using Unsigned =
+    std::conditional_t<bytes <= 2, std::conditional_t<bytes == 1, std::uint8_t, std::uint16_t>,
+                       std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>;
+/// A number that stands anywhere.
+template <std::int64_t bytes>
+struct Word {
+    typedef Unsigned<bytes> type __attribute__((may_alias, aligned(1)));
 };
 
 /// Every step-th element to a packed row. The step is known to the compiler, which then loads whole
@@ -186,37 +187,17 @@ bool picks_row(const char* s, std::int64_t source_step, char* d, std::int64_t n)
     return false;
 }
 
-/// A row of elements that lie apart on both sides.
-template <std::int64_t bytes>
-[[gnu::always_inline]] inline void scattered_row(const char* s, std::int64_t is, char* d,
-                                                 std::int64_t id, std::int64_t n) {
-    std::int64_t i = 0;
-    for (; i + 4 <= n; i += 4, d += 4 * id, s += 4 * is)
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k) move_fixed<bytes>(d + k * id, s + k * is);
-    for (; i < n; ++i, d += id, s += is) move_fixed<bytes>(d, s);
-}
-
 template <std::int64_t bytes>
 void row(const char* s, std::int64_t source_step, char* d, std::int64_t destination_step,
          std::int64_t n) {
-    std::int64_t i = 0;
     if (destination_step == bytes) {
-        if (picks_row<bytes>(s, source_step, d, n)) return;
-        for (; i + 8 <= n; i += 8, d += 8 * bytes, s += 8 * source_step)
-#pragma GCC unroll 8
-            for (int k = 0; k < 8; ++k) move_fixed<bytes>(d + k * bytes, s + k * source_step);
-        for (; i < n; ++i, d += bytes, s += source_step) move_fixed<bytes>(d, s);
-        return;
+        if (!picks_row<bytes>(s, source_step, d, n))
+            unrolled_row<bytes, 8>(s, source_step, d, bytes, n);
+    } else if (source_step == bytes) {
+        unrolled_row<bytes, 8>(s, bytes, d, destination_step, n);
+    } else {
+        unrolled_row<bytes, 4>(s, source_step, d, destination_step, n);
     }
-    if (source_step == bytes) {
-        for (; i + 8 <= n; i += 8, d += 8 * destination_step, s += 8 * bytes)
-#pragma GCC unroll 8
-            for (int k = 0; k < 8; ++k) move_fixed<bytes>(d + k * destination_step, s + k * bytes);
-        for (; i < n; ++i, d += destination_step, s += bytes) move_fixed<bytes>(d, s);
-        return;
-    }
-    scattered_row<bytes>(s, source_step, d, destination_step, n);
 }
 
 /// Which rows they are is asked once: many nests are a few short rows (the faces of small blocks).
@@ -229,7 +210,7 @@ void strided(const LoopShape& l, const char* s, char* d) {
     if (is == bytes || id == bytes)
         for (; o > 0; --o, s += os, d += od) row<bytes>(s, is, d, id, n);
     else
-        for (; o > 0; --o, s += os, d += od) scattered_row<bytes>(s, is, d, id, n);
+        for (; o > 0; --o, s += os, d += od) unrolled_row<bytes, 4>(s, is, d, id, n);
 }
 
 template <std::int64_t bytes>
@@ -290,6 +271,23 @@ void pairs(const std::int64_t* source_at, const std::int64_t* destination_at, st
         for (int k = 0; k < 4; ++k)
             move_fixed<bytes>(destination + destination_at[i + k], source + source_at[i + k]);
     for (; i < n; ++i) move_fixed<bytes>(destination + destination_at[i], source + source_at[i]);
+}
+
+/// Calls f.template operator()<width>() for a width of offsets.
+template <class F>
+[[gnu::always_inline]] inline void with_width(std::int64_t width, F&& f) {
+    switch (width) {
+        case 1:
+            return f.template operator()<1>();
+        case 2:
+            return f.template operator()<2>();
+        case 3:
+            return f.template operator()<3>();
+        case 4:
+            return f.template operator()<4>();
+        default:
+            return f.template operator()<8>();
+    }
 }
 
 /// Width 3 reads four bytes and drops the last, which is why data end with padding.
@@ -364,39 +362,9 @@ void offset_row(const OffsetRow& r, const char* source, char* destination) {
 
 template <std::int64_t bytes, bool gathers>
 void offset_loop(const OffsetRow& r, const char* source, char* destination) {
-    switch (r.width) {
-        case 1:
-            return offset_row<bytes, 1, gathers>(r, source, destination);
-        case 2:
-            return offset_row<bytes, 2, gathers>(r, source, destination);
-        case 3:
-            return offset_row<bytes, 3, gathers>(r, source, destination);
-        case 4:
-            return offset_row<bytes, 4, gathers>(r, source, destination);
-        default:
-            return offset_row<bytes, 8, gathers>(r, source, destination);
-    }
-}
-
-template <std::size_t... bytes>
-constexpr void fill_fixed_pieces(CopyLoops& loops, std::index_sequence<bytes...>) {
-    ((loops.fixed_pieces[bytes + 1] = fixed_pieces<static_cast<std::int64_t>(bytes + 1)>), ...);
-}
-
-template <std::size_t... k>
-constexpr void fill_sizes(CopyLoops& loops, std::index_sequence<k...>) {
-    ((loops.strided[k] = strided<class_bytes[k]>), ...);
-    ((loops.tiles[k] = tiles<class_bytes[k], tile_edge>), ...);
-    ((loops.low_tiles[k] = tiles<class_bytes[k], tile_edge / 2>), ...);
-    ((loops.short_rows[k] = short_rows<class_bytes[k]>), ...);
-    ((loops.row[k] = row<class_bytes[k]>), ...);
-}
-
-template <std::size_t... k>
-constexpr void fill_listed_sizes(CopyLoops& loops, std::index_sequence<k...>) {
-    ((loops.gather[k] = offset_loop<class_bytes[k], true>), ...);
-    ((loops.scatter[k] = offset_loop<class_bytes[k], false>), ...);
-    ((loops.pairs[k] = pairs<class_bytes[k]>), ...);
+    with_width(r.width, [&]<std::int64_t width>() {
+        offset_row<bytes, width, gathers>(r, source, destination);
+    });
 }
 
 #include "scan_loops_body.hpp"
@@ -407,8 +375,20 @@ constexpr CopyLoops plain_loops(const char* level) {
     loops.scan = scan_loops();
     loops.long_pieces = long_pieces;
     loops.pieces = pieces;
-    fill_fixed_pieces(loops, std::make_index_sequence<longest_fixed_piece>{});
-    fill_sizes(loops, std::make_index_sequence<size_classes>{});
-    fill_listed_sizes(loops, std::make_index_sequence<listed_classes>{});
+    [&]<std::size_t... bytes>(std::index_sequence<bytes...>) {
+        ((loops.fixed_pieces[bytes + 1] = fixed_pieces<static_cast<std::int64_t>(bytes + 1)>), ...);
+    }(std::make_index_sequence<longest_fixed_piece>{});
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+        ((loops.strided[k] = strided<class_bytes[k]>), ...);
+        ((loops.tiles[k] = tiles<class_bytes[k], tile_edge>), ...);
+        ((loops.low_tiles[k] = tiles<class_bytes[k], tile_edge / 2>), ...);
+        ((loops.short_rows[k] = short_rows<class_bytes[k]>), ...);
+        ((loops.row[k] = row<class_bytes[k]>), ...);
+    }(std::make_index_sequence<size_classes>{});
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+        ((loops.gather[k] = offset_loop<class_bytes[k], true>), ...);
+        ((loops.scatter[k] = offset_loop<class_bytes[k], false>), ...);
+        ((loops.pairs[k] = pairs<class_bytes[k]>), ...);
+    }(std::make_index_sequence<listed_classes>{});
     return loops;
 }

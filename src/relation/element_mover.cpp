@@ -96,61 +96,45 @@ std::string ElementMover::describe() const {
 void ElementMover::update(const char* source, std::int64_t source_step, char* destination,
                           std::int64_t destination_step, std::int64_t n) const {
     if (convert_.first == nullptr)
-        combine_(source, source_step, destination, destination_step, n, update_.beta);
-    else
-        update_through_buffer(source, source_step, destination, destination_step, n);
+        return combine_(source, source_step, destination, destination_step, n, update_.beta);
+    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
+    for (std::int64_t first = 0; first < n; first += chunk_elems) {
+        const std::int64_t m = std::min(chunk_elems, n - first);
+        prepare(source + first * source_step, source_step, buffer, m);
+        combine_(buffer, destination_elem_bytes_, destination + first * destination_step,
+                 destination_step, m, update_.beta);
+    }
 }
 
 void ElementMover::update_listed(const char* source, const std::int64_t* source_at,
                                  char* destination, const std::int64_t* destination_at,
                                  std::int64_t n) const {
-    if (convert_.first == nullptr) {
-        combine_listed_(source, source_at, destination, destination_at, n, update_.beta);
-        return;
-    }
+    if (convert_.first == nullptr)
+        return combine_listed_(source, source_at, destination, destination_at, n, update_.beta);
     const PairsLoop gather = copy_loops().pairs[size_class(source_elem_bytes_)];
     alignas(64) char packed[chunk_elems * largest_scalar_bytes];
     alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
     std::array<std::int64_t, chunk_elems> packed_at;
     std::array<std::int64_t, chunk_elems> buffer_at;
-    for (std::int64_t i = 0; i < chunk_elems; ++i) {
-        packed_at[static_cast<std::size_t>(i)] = i * source_elem_bytes_;
-        buffer_at[static_cast<std::size_t>(i)] = i * destination_elem_bytes_;
+    for (std::size_t i = 0; i < packed_at.size(); ++i) {
+        packed_at[i] = static_cast<std::int64_t>(i) * source_elem_bytes_;
+        buffer_at[i] = static_cast<std::int64_t>(i) * destination_elem_bytes_;
     }
     for (std::int64_t first = 0; first < n; first += chunk_elems) {
         const std::int64_t m = std::min(chunk_elems, n - first);
         gather(source_at + first, packed_at.data(), m, source, packed);
-        convert(packed, source_elem_bytes_, buffer, m);
-        if (scale_ != nullptr) scale_(buffer, m, update_.alpha, update_.conjugate);
+        prepare(packed, source_elem_bytes_, buffer, m);
         combine_listed_(buffer, buffer_at.data(), destination, destination_at + first, m,
                         update_.beta);
     }
 }
 
-void ElementMover::convert(const char* source, std::int64_t step, char* buffer,
+void ElementMover::prepare(const char* source, std::int64_t step, char* buffer,
                            std::int64_t n) const {
-    if (convert_.second == nullptr) {
-        convert_.first(source, step, buffer, n);
-        return;
-    }
     alignas(64) char between[chunk_elems * largest_scalar_bytes];
-    convert_.first(source, step, between, n);
-    convert_.second(between, convert_.between_bytes, buffer, n);
-}
-
-void ElementMover::update_through_buffer(const char* source, std::int64_t source_step,
-                                         char* destination, std::int64_t destination_step,
-                                         std::int64_t n) const {
-    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
-    while (n > 0) {
-        const std::int64_t m = n < chunk_elems ? n : chunk_elems;
-        convert(source, source_step, buffer, m);
-        if (scale_ != nullptr) scale_(buffer, m, update_.alpha, update_.conjugate);
-        combine_(buffer, destination_elem_bytes_, destination, destination_step, m, update_.beta);
-        source += m * source_step;
-        destination += m * destination_step;
-        n -= m;
-    }
+    convert_.first(source, step, convert_.second == nullptr ? buffer : between, n);
+    if (convert_.second != nullptr) convert_.second(between, convert_.between_bytes, buffer, n);
+    if (scale_ != nullptr) scale_(buffer, n, update_.alpha, update_.conjugate);
 }
 
 // Loops that convert, scale or combine a row of scalars.
@@ -164,51 +148,52 @@ template <class From, class To>
 void convert_loop(const char* source, std::int64_t step, char* buffer, std::int64_t n) {
     constexpr std::int64_t from = sizeof(From);
     constexpr std::int64_t to = sizeof(To);
-    if (step == from) {
+    const auto convert_all = [=](std::int64_t apart) {
         for (std::int64_t i = 0; i < n; ++i)
-            store(buffer + i * to, scalar::convert<To>(load<From>(source + i * from)));
-    } else {
-        for (std::int64_t i = 0; i < n; ++i)
-            store(buffer + i * to, scalar::convert<To>(load<From>(source + i * step)));
-    }
+            store(buffer + i * to, scalar::convert<To>(load<From>(source + i * apart)));
+    };
+    // Twice, so that one of the loops has a step that the compiler knows.
+    step == from ? convert_all(from) : convert_all(step);
 }
 
-template <Op op, class T, bool with_beta>
-inline T combined(T in_place, T arriving, T beta) {
-    if constexpr (with_beta)
-        return scalar::add(scalar::multiply(beta, in_place), arriving);
-    else
-        return scalar::combine<op>(in_place, arriving);
+/// Combines n elements whose places source_at(i) and destination_at(i) give.
+template <Op op, class T, bool with_beta, class At>
+[[gnu::always_inline]] inline void combine_all(const char* source, char* destination,
+                                               std::int64_t n, std::complex<double> factor,
+                                               At source_at, At destination_at) {
+    const T beta = scalar::convert<T>(factor);
+    for (std::int64_t i = 0; i < n; ++i) {
+        char* d = destination + destination_at(i);
+        const T in_place = load<T>(d), arriving = load<T>(source + source_at(i));
+        if constexpr (with_beta)
+            store(d, scalar::add(scalar::multiply(beta, in_place), arriving));
+        else
+            store(d, scalar::combine<op>(in_place, arriving));
+    }
 }
 
 template <Op op, class T, bool with_beta>
 void combine_loop(const char* source, std::int64_t source_step, char* destination,
                   std::int64_t destination_step, std::int64_t n, std::complex<double> factor) {
     constexpr std::int64_t size = sizeof(T);
-    const T beta = scalar::convert<T>(factor);
-    if (source_step == size && destination_step == size) {
-        for (std::int64_t i = 0; i < n; ++i) {
-            char* d = destination + i * size;
-            store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + i * size), beta));
-        }
-    } else {
-        for (std::int64_t i = 0; i < n; ++i) {
-            char* d = destination + i * destination_step;
-            store(d,
-                  combined<op, T, with_beta>(load<T>(d), load<T>(source + i * source_step), beta));
-        }
-    }
+    const auto every = [](std::int64_t step) { return [=](std::int64_t i) { return i * step; }; };
+    // Twice, so that one of the loops has a step that the compiler knows.
+    if (source_step == size && destination_step == size)
+        combine_all<op, T, with_beta>(source, destination, n, factor, every(size), every(size));
+    else
+        combine_all<op, T, with_beta>(source, destination, n, factor, every(source_step),
+                                      every(destination_step));
 }
 
 template <Op op, class T, bool with_beta>
 void combine_listed_loop(const char* source, const std::int64_t* source_at, char* destination,
                          const std::int64_t* destination_at, std::int64_t n,
                          std::complex<double> factor) {
-    const T beta = scalar::convert<T>(factor);
-    for (std::int64_t i = 0; i < n; ++i) {
-        char* d = destination + destination_at[i];
-        store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + source_at[i]), beta));
-    }
+    const auto listed = [](const std::int64_t* at) {
+        return [=](std::int64_t i) { return at[i]; };
+    };
+    combine_all<op, T, with_beta>(source, destination, n, factor, listed(source_at),
+                                  listed(destination_at));
 }
 
 template <class T>
@@ -312,29 +297,19 @@ ScaleRow scale_row(ScalarType type) {
 
 namespace {
 
-struct ScalarFacts {
-    std::int64_t bytes;
-    const char* name;
-};
+constexpr std::array<const char*, scalar_type_count> scalar_names{
+    "opaque",     "int8",   "int16",   "int32",    "int64",         "uint8",
+    "uint16",     "uint32", "uint64",  "float32",  "float64",       "complex64",
+    "complex128", "bool",   "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"};
 
-constexpr std::array<ScalarFacts, scalar_type_count> scalars{{{0, "opaque"},
-                                                              {1, "int8"},
-                                                              {2, "int16"},
-                                                              {4, "int32"},
-                                                              {8, "int64"},
-                                                              {1, "uint8"},
-                                                              {2, "uint16"},
-                                                              {4, "uint32"},
-                                                              {8, "uint64"},
-                                                              {4, "float32"},
-                                                              {8, "float64"},
-                                                              {8, "complex64"},
-                                                              {16, "complex128"},
-                                                              {1, "bool"},
-                                                              {2, "float16"},
-                                                              {2, "bfloat16"},
-                                                              {1, "float8_e4m3fn"},
-                                                              {1, "float8_e5m2"}}};
+constexpr std::array<std::int64_t, scalar_type_count> scalar_sizes = [] {
+    std::array<std::int64_t, scalar_type_count> sizes{};
+    for (std::size_t i = 1; i < sizes.size(); ++i)
+        sizes[i] = scalar::with_type(static_cast<ScalarType>(i), []<class T>() {
+            return static_cast<std::int64_t>(sizeof(T));
+        });
+    return sizes;
+}();
 
 constexpr std::array<const char*, 5> ops{"replace", "add", "multiply", "min", "max"};
 
@@ -342,12 +317,12 @@ constexpr std::array<const char*, 5> ops{"replace", "add", "multiply", "min", "m
 
 std::int64_t scalar_bytes(ScalarType type) noexcept {
     const auto i = static_cast<std::size_t>(type);
-    return i < scalars.size() ? scalars[i].bytes : 0;
+    return i < scalar_sizes.size() ? scalar_sizes[i] : 0;
 }
 
 const char* scalar_name(ScalarType type) noexcept {
     const auto i = static_cast<std::size_t>(type);
-    return i < scalars.size() ? scalars[i].name : "unknown";
+    return i < scalar_names.size() ? scalar_names[i] : "unknown";
 }
 
 Op op_from_name(const std::string& name) {

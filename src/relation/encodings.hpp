@@ -10,12 +10,17 @@
 
 namespace datamover {
 
+template <class T>
+std::int64_t bytes_of(const std::vector<T>& items) {
+    return static_cast<std::int64_t>(items.size() * sizeof(T));
+}
+
 template <Encoding of>
 struct EncodedStorage : AddressRelation::Storage {
     explicit EncodedStorage(AddressPair elem) : Storage(of, elem) {}
 };
 
-using Addresses = PerSide<std::vector<std::int64_t>>;
+using AddressLists = PerSide<std::vector<std::int64_t>>;
 
 /// Two byte addresses per element (AAPAIR in the paper, section 4).
 struct PairsStorage final : EncodedStorage<Encoding::pairs> {
@@ -23,7 +28,7 @@ struct PairsStorage final : EncodedStorage<Encoding::pairs> {
     std::int64_t nbytes() const override { return 16 * elems; }
     void visit(const RunVisitor& visit) const override;
 
-    Addresses at;
+    AddressLists at;
 };
 
 /// Elements that lie side by side on both sides.
@@ -32,12 +37,10 @@ struct Block {
     std::int64_t elems = 0;
 };
 
-/// Addresses and length of every contiguous block (AABLK).
+/// AddressLists and length of every contiguous block (AABLK).
 struct BlocksStorage final : EncodedStorage<Encoding::blocks> {
     using EncodedStorage::EncodedStorage;
-    std::int64_t nbytes() const override {
-        return static_cast<std::int64_t>(blocks.size() * sizeof(Block));
-    }
+    std::int64_t nbytes() const override { return bytes_of(blocks); }
     void visit(const RunVisitor& visit) const override;
 
     std::vector<Block> blocks;
@@ -55,9 +58,7 @@ struct Symbol {
 /// The run-length encoded difference map (DMRLE).
 struct RunsStorage final : EncodedStorage<Encoding::runs> {
     using EncodedStorage::EncodedStorage;
-    std::int64_t nbytes() const override {
-        return static_cast<std::int64_t>(symbols.size() * sizeof(Symbol));
-    }
+    std::int64_t nbytes() const override { return bytes_of(symbols); }
     void visit(const RunVisitor& visit) const override;
     template <class F>
     void for_each_symbol(F&& f) const {
@@ -73,7 +74,7 @@ struct RunsStorage final : EncodedStorage<Encoding::runs> {
 struct DictionaryStorage final : EncodedStorage<Encoding::dictionary> {
     using EncodedStorage::EncodedStorage;
     std::int64_t nbytes() const override {
-        return static_cast<std::int64_t>((table.size() + 1) * sizeof(Symbol) + words.size() * 8);
+        return bytes_of(table) + std::int64_t{sizeof first} + bytes_of(words);
     }
     void visit(const RunVisitor& visit) const override;
 
@@ -118,9 +119,7 @@ constexpr std::int64_t offset_padding_bytes = 8;
 /// even.
 struct OffsetsStorage final : EncodedStorage<Encoding::offsets> {
     using EncodedStorage::EncodedStorage;
-    std::int64_t nbytes() const override {
-        return static_cast<std::int64_t>(chunks.size() * sizeof(OffsetChunk) + data.size());
-    }
+    std::int64_t nbytes() const override { return bytes_of(chunks) + bytes_of(data); }
     void visit(const RunVisitor& visit) const override;
     /// The byte addresses of elements [first, first + n) of one side of a chunk.
     void read_addresses(const OffsetChunk& chunk, Side side, std::int64_t first, std::int64_t n,
@@ -204,7 +203,7 @@ struct PairList {
     AddressPair unit{1, 1};
     AddressPair elem_bytes{1, 1};
 };
-inline PairList list_of(const Addresses& at, AddressPair elem_bytes) {
+inline PairList list_of(const AddressLists& at, AddressPair elem_bytes) {
     return {{at.source.data(), at.destination.data()},
             static_cast<std::int64_t>(at.source.size()),
             {1, 1},
@@ -212,8 +211,8 @@ inline PairList list_of(const Addresses& at, AddressPair elem_bytes) {
 }
 
 /// The byte addresses of all elements, in order.
-Addresses addresses_of(const RelationWalk& walk);
-Addresses addresses_of(const AddressRelation::Storage& storage);
+AddressLists addresses_of(const RelationWalk& walk);
+AddressLists addresses_of(const AddressRelation::Storage& storage);
 
 StoragePtr encode_pairs(const RelationWalk& walk);
 StoragePtr encode_blocks(const RelationWalk& walk);

@@ -153,7 +153,7 @@ AddressRelation ordered(const AddressRelation& relation, Side by, std::int64_t m
     relation.check_expandable(max_elems);
     if (relation.empty()) return relation;
     const AddressRelation::Storage& storage = *RelationAccess::storage(relation);
-    Addresses at = addresses_of(storage);
+    AddressLists at = addresses_of(storage);
     std::vector<std::int64_t>&keys = at[by], &others = at[other(by)];
     std::vector<KeyedAddress> pairs(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) pairs[i] = {keys[i], others[i]};

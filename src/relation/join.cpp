@@ -110,7 +110,7 @@ AddressRelation AddressRelation::join(const AddressRelation& source_half,
     if (a != nullptr && b != nullptr)
         if (StoragePtr joined = join_products(*a, *b, elem_bytes))
             return AddressRelation(std::move(joined));
-    const Addresses at{addresses_of(from).source, addresses_of(to).destination};
+    const AddressLists at{addresses_of(from).source, addresses_of(to).destination};
     return AddressRelation(encode_best(list_of(at, elem_bytes)));
 }
 

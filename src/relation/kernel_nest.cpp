@@ -144,8 +144,8 @@ struct PiecesLeaf {
 /// Single elements listed for one period.
 struct ElementsLeaf {
     PairsLoop loop;
-    Addresses at;
-    Addresses tail;
+    AddressLists at;
+    AddressLists tail;
     LoopAxis periods;
 
     void operator()(const char* s, char* d) const {
@@ -158,7 +158,7 @@ struct ElementsLeaf {
     }
 
 private:
-    void run(const Addresses& list, const char* s, char* d) const {
+    void run(const AddressLists& list, const char* s, char* d) const {
         loop(list.source.data(), list.destination.data(),
              static_cast<std::int64_t>(list.source.size()), s, d);
     }
@@ -310,7 +310,7 @@ void compile_pieces(const CanonicalNest& nest, StepList& steps) {
 
 /// Lists the elements of blocks in periods [first, last).
 void list_elements(const AxisLoop& axis, const std::vector<AxisBlock>& blocks, std::int64_t first,
-                   std::int64_t last, Addresses& at) {
+                   std::int64_t last, AddressLists& at) {
     for (std::int64_t p = first; p < last; ++p)
         for (const AxisBlock& b : blocks)
             for (std::int64_t i = 0; i < b.count; ++i)

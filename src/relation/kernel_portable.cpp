@@ -17,8 +17,6 @@
 namespace datamover {
 namespace {
 
-template <std::int64_t bytes>
-using Width = std::integral_constant<std::int64_t, bytes>;
 constexpr std::int64_t inline_piece_bytes = 256;
 
 #include "copy_loops_body.hpp"
@@ -28,39 +26,14 @@ constexpr std::int64_t inline_piece_bytes = 256;
 using Vector = __m128i;
 constexpr int vector_lanes = 1;
 
-[[gnu::always_inline]] inline Vector load_vector(const char* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-}
-[[gnu::always_inline]] inline void store_vector(char* p, Vector v) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
-}
 [[gnu::always_inline]] inline void stream_vector(char* p, Vector v) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(p), v);
 }
-template <std::int64_t bytes>
-[[gnu::always_inline]] inline Vector interleave_low(Vector a, Vector b) {
-    if constexpr (bytes == 1) return _mm_unpacklo_epi8(a, b);
-    if constexpr (bytes == 2) return _mm_unpacklo_epi16(a, b);
-    if constexpr (bytes == 4) return _mm_unpacklo_epi32(a, b);
-    return _mm_unpacklo_epi64(a, b);
-}
-template <std::int64_t bytes>
-[[gnu::always_inline]] inline Vector interleave_high(Vector a, Vector b) {
-    if constexpr (bytes == 1) return _mm_unpackhi_epi8(a, b);
-    if constexpr (bytes == 2) return _mm_unpackhi_epi16(a, b);
-    if constexpr (bytes == 4) return _mm_unpackhi_epi32(a, b);
-    return _mm_unpackhi_epi64(a, b);
-}
 [[gnu::always_inline]] inline void exchange_lanes(Vector (&)[1]) {}
-inline void store_fence() {
-    _mm_sfence();
-}
 
 #include "tile_body.hpp"
 
 #else
-
-inline void store_fence() {}
 
 /// Without vectors: element by element within a tile that the first-level cache holds.
 template <std::int64_t bytes>
@@ -68,16 +41,13 @@ struct Tile {
     static constexpr std::int64_t edge = 64 / bytes;
     static constexpr bool streams = false;
 
+    template <bool streaming>
     static void move(const char* s, std::int64_t source_row, char* d,
                      std::int64_t destination_row) {
         for (std::int64_t i = 0; i < edge; ++i)
             for (std::int64_t j = 0; j < edge; ++j)
                 __builtin_memcpy(d + i * destination_row + j * bytes,
                                  s + j * source_row + i * bytes, bytes);
-    }
-    static void stream(const char* s, std::int64_t source_row, char* d,
-                       std::int64_t destination_row) {
-        move(s, source_row, d, destination_row);
     }
 };
 

@@ -2,7 +2,6 @@
 // The offsets encoding: short offsets from the base of a chunk.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -51,19 +50,6 @@ OffsetSide write_side(const std::int64_t* a, std::int64_t n, std::int64_t scale,
     return side;
 }
 
-template <std::int64_t width>
-void read_offsets(const unsigned char* at, std::int64_t n, std::int64_t base, std::int64_t unit,
-                  std::int64_t* addresses) {
-    // Three bytes are read as four, which is why data end with padding.
-    constexpr std::size_t read = width == 3 ? 4 : width;
-    constexpr std::uint64_t mask = width == 3 ? 0xFFFFFF : ~std::uint64_t{0};
-    for (std::int64_t i = 0; i < n; ++i) {
-        std::uint64_t offset = 0;
-        std::memcpy(&offset, at + i * width, read);
-        addresses[i] = base + static_cast<std::int64_t>(offset & mask) * unit;
-    }
-}
-
 /// The largest number of bytes, up to those of an element, that divides all differences.
 std::int64_t unit_of(const std::int64_t* a, std::int64_t n, std::int64_t scale,
                      std::int64_t elem_bytes) {
@@ -83,26 +69,15 @@ std::int64_t unit_of(const std::int64_t* a, std::int64_t n, std::int64_t scale,
 void OffsetsStorage::read_addresses(const OffsetChunk& chunk, Side side, std::int64_t first,
                                     std::int64_t n, std::int64_t* addresses) const {
     const OffsetSide& own = chunk.side[side];
-    const unsigned char* from = data.data() + own.at + first * own.width;
-    switch (own.width) {
-        case 0:
-            for (std::int64_t i = 0; i < n; ++i) addresses[i] = own.base + (first + i) * own.step;
-            return;
-        case 1:
-            return read_offsets<1>(from, n, own.base, unit[side], addresses);
-        case 2:
-            return read_offsets<2>(from, n, own.base, unit[side], addresses);
-        case 3:
-            return read_offsets<3>(from, n, own.base, unit[side], addresses);
-        case 4:
-            return read_offsets<4>(from, n, own.base, unit[side], addresses);
-        default:
-            return read_offsets<8>(from, n, own.base, unit[side], addresses);
-    }
+    if (own.width == 0)
+        for (std::int64_t i = 0; i < n; ++i) addresses[i] = own.base + (first + i) * own.step;
+    else
+        copy_loops().scan.read(data.data() + own.at + first * own.width, n, own.base, unit[side],
+                               own.width, addresses);
 }
 
 void OffsetsStorage::visit(const RunVisitor& visit) const {
-    Addresses at;
+    AddressLists at;
     for (const Side side : both_sides)
         at[side].resize(static_cast<std::size_t>(longest_chunk_elems));
     for (const OffsetChunk& chunk : chunks) {

@@ -32,8 +32,8 @@ void PairsStorage::visit(const RunVisitor& visit) const {
     scan_pairs(list_of(at, elem_bytes), visit);
 }
 
-Addresses addresses_of(const RelationWalk& walk) {
-    Addresses at;
+AddressLists addresses_of(const RelationWalk& walk) {
+    AddressLists at;
     for (const Side side : both_sides) at[side].reserve(static_cast<std::size_t>(walk.elems));
     walk.visit([&](const StridedRun& r) {
         for (std::int64_t i = 0; i < r.elems; ++i) {

@@ -97,10 +97,9 @@ void fold_nest(Nest& nest) {
 }
 
 std::int64_t ProductStorage::nbytes() const {
-    std::size_t total =
-        nests.size() * sizeof(PlacedNest) + (shape_words.size() + shape_at.size()) * 8;
-    for (const auto& table : tables) total += static_cast<std::size_t>(table->nbytes());
-    return static_cast<std::int64_t>(total);
+    std::int64_t total = bytes_of(nests) + bytes_of(shape_words) + bytes_of(shape_at);
+    for (const auto& table : tables) total += table->nbytes();
+    return total;
 }
 
 void ProductStorage::visit(const RunVisitor& visit) const {

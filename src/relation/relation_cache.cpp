@@ -171,30 +171,29 @@ RelationCacheStatistics RelationCache::statistics() const {
 
 namespace {
 
-void require_rate(const char* name, double rate) {
-    if (rate > 0 && std::isfinite(rate)) return;
-    throw make_error(ErrorCode::invalid_argument, "the rate ", name, " must be positive, got ",
-                     rate);
-}
-
-void require_instructions(const char* name, double count) {
-    if (count >= 0 && std::isfinite(count)) return;
-    throw make_error(ErrorCode::invalid_argument, "the instruction count ", name,
-                     " must not be negative, got ", count);
+/// Throws unless every number is at least 0, or above it.
+void require(const char* what, const char* condition, bool above_zero,
+             std::initializer_list<std::pair<const char*, double>> numbers) {
+    for (const auto& [name, number] : numbers)
+        if (!std::isfinite(number) || number < 0 || (above_zero && number == 0))
+            throw make_error(ErrorCode::invalid_argument, "the ", what, " ", name, " must ",
+                             condition, ", got ", number);
 }
 
 }  // namespace
 
 RecomputeModel::RecomputeModel(const MachineRates& machine, const LoopInstructions& loops)
     : machine_(machine), loops_(loops) {
-    require_rate("instructions", machine.instructions);
-    require_rate("read_contiguous", machine.read_contiguous);
-    require_rate("read_random", machine.read_random);
-    require_rate("write_contiguous", machine.write_contiguous);
-    require_instructions("generate", loops.generate);
-    require_instructions("recompute", loops.recompute);
-    require_instructions("decode", loops.decode);
-    require_instructions("encode", loops.encode);
+    require("rate", "be positive", true,
+            {{"instructions", machine.instructions},
+             {"read_contiguous", machine.read_contiguous},
+             {"read_random", machine.read_random},
+             {"write_contiguous", machine.write_contiguous}});
+    require("instruction count", "not be negative", false,
+            {{"generate", loops.generate},
+             {"recompute", loops.recompute},
+             {"decode", loops.decode},
+             {"encode", loops.encode}});
 }
 
 double RecomputeModel::recompute_seconds() const {

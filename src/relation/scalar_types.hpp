@@ -169,56 +169,38 @@ inline T combine(T a, T b) {
         return b;
 }
 
+template <class... Types>
+struct TypeList {};
+/// In the order of ScalarType, which begins with opaque.
+using WideTypes = TypeList<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                           std::uint16_t, std::uint32_t, std::uint64_t, float, double,
+                           std::complex<float>, std::complex<double>, Boolean>;
+using SmallTypes = TypeList<Float16, BFloat16, Float8E4M3, Float8E5M2>;
+
+/// Calls f.template operator()<T>() for the n-th type of a list, the last one if it has no n-th.
+template <class F, class T, class... Others>
+constexpr auto with_nth_type(int n, F&& f, TypeList<T, Others...>) {
+    if constexpr (sizeof...(Others) > 0)
+        if (n != 0) return with_nth_type(n - 1, f, TypeList<Others...>());
+    return f.template operator()<T>();
+}
+
 /// Calls f.template operator()<T>() for the C++ type of a float of 8 or 16 bits.
 template <class F>
-auto with_small_type(ScalarType type, F&& f) {
-    switch (type) {
-        case ScalarType::float16:
-            return f.template operator()<Float16>();
-        case ScalarType::bfloat16:
-            return f.template operator()<BFloat16>();
-        case ScalarType::float8_e4m3fn:
-            return f.template operator()<Float8E4M3>();
-        default:
-            return f.template operator()<Float8E5M2>();
-    }
+constexpr auto with_small_type(ScalarType type, F&& f) {
+    return with_nth_type(static_cast<int>(type) - static_cast<int>(ScalarType::float16), f,
+                         SmallTypes());
 }
 
 /// Calls f.template operator()<T>() for the C++ type of any other scalar type but opaque.
 template <class F>
-auto with_wide_type(ScalarType type, F&& f) {
-    switch (type) {
-        case ScalarType::int8:
-            return f.template operator()<std::int8_t>();
-        case ScalarType::int16:
-            return f.template operator()<std::int16_t>();
-        case ScalarType::int32:
-            return f.template operator()<std::int32_t>();
-        case ScalarType::int64:
-            return f.template operator()<std::int64_t>();
-        case ScalarType::uint8:
-            return f.template operator()<std::uint8_t>();
-        case ScalarType::uint16:
-            return f.template operator()<std::uint16_t>();
-        case ScalarType::uint32:
-            return f.template operator()<std::uint32_t>();
-        case ScalarType::uint64:
-            return f.template operator()<std::uint64_t>();
-        case ScalarType::float32:
-            return f.template operator()<float>();
-        case ScalarType::float64:
-            return f.template operator()<double>();
-        case ScalarType::complex64:
-            return f.template operator()<std::complex<float>>();
-        case ScalarType::complex128:
-            return f.template operator()<std::complex<double>>();
-        default:
-            return f.template operator()<Boolean>();
-    }
+constexpr auto with_wide_type(ScalarType type, F&& f) {
+    return with_nth_type(static_cast<int>(type) - static_cast<int>(ScalarType::int8), f,
+                         WideTypes());
 }
 
 template <class F>
-auto with_type(ScalarType type, F&& f) {
+constexpr auto with_type(ScalarType type, F&& f) {
     return is_small(type) ? with_small_type(type, f) : with_wide_type(type, f);
 }
 

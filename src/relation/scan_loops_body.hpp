@@ -44,40 +44,27 @@ inline bool evenly_spaced(const std::int64_t* a, std::int64_t n, std::int64_t st
     return true;
 }
 
-template <class T>
-void write_narrow(const std::int64_t* a, std::int64_t n, std::int64_t low, int shift,
-                  unsigned char* to) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        const T offset = static_cast<T>((a[i] - low) >> shift);
-        __builtin_memcpy(to + i * static_cast<std::int64_t>(sizeof(T)), &offset, sizeof(T));
-    }
-}
-
-/// Each writes four bytes, the last of which the next one overwrites.
-inline void write_three_bytes(const std::int64_t* a, std::int64_t n, std::int64_t low, int shift,
-                              unsigned char* to) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        const auto offset = static_cast<std::uint32_t>((a[i] - low) >> shift);
-        __builtin_memcpy(to + 3 * i, &offset, sizeof offset);
-    }
-}
-
 inline void write_offsets(const std::int64_t* a, std::int64_t n, std::int64_t low, int shift,
                           std::int64_t width, unsigned char* to) {
-    switch (width) {
-        case 1:
-            return write_narrow<std::uint8_t>(a, n, low, shift, to);
-        case 2:
-            return write_narrow<std::uint16_t>(a, n, low, shift, to);
-        case 3:
-            return write_three_bytes(a, n, low, shift, to);
-        case 4:
-            return write_narrow<std::uint32_t>(a, n, low, shift, to);
-        default:
-            return write_narrow<std::uint64_t>(a, n, low, shift, to);
-    }
+    with_width(width, [=]<std::int64_t bytes>() {
+        // Of three, each writes four bytes, the last of which the next one overwrites.
+        constexpr std::int64_t written = bytes == 3 ? 4 : bytes;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto offset = static_cast<std::uint64_t>((a[i] - low) >> shift);
+            const auto narrow = static_cast<Unsigned<written>>(offset);
+            __builtin_memcpy(to + i * bytes, &narrow, sizeof narrow);
+        }
+    });
+}
+
+inline void read_offsets(const unsigned char* offsets, std::int64_t n, std::int64_t base,
+                         std::int64_t unit, std::int64_t width, std::int64_t* to) {
+    with_width(width, [=]<std::int64_t bytes>() {
+        for (std::int64_t i = 0; i < n; ++i)
+            to[i] = base + read_offset<bytes>(offsets + i * bytes) * unit;
+    });
 }
 
 constexpr ScanLoops scan_loops() {
-    return {count_differences, address_range, evenly_spaced, write_offsets};
+    return {count_differences, address_range, evenly_spaced, write_offsets, read_offsets};
 }

@@ -71,9 +71,9 @@ void transpose_rows_staged(const char* s, std::int64_t source_row, char* d,
         const std::int64_t n = nj - j < panel ? nj - j : panel;
         for (std::int64_t k = 0; k < n; k += edge)
             for (std::int64_t i = 0; i < ni; i += edge)
-                Tile<bytes>::move(s + (j + k) * source_row + i * bytes, source_row,
-                                  stage + i * stage_row_bytes + line_bytes + k * bytes,
-                                  stage_row_bytes);
+                Tile<bytes>::template move<false>(
+                    s + (j + k) * source_row + i * bytes, source_row,
+                    stage + i * stage_row_bytes + line_bytes + k * bytes, stage_row_bytes);
         for (std::int64_t i = 0; i < ni; ++i)
             flush_row(rows[i], stage + i * stage_row_bytes + line_bytes, n * bytes);
     }

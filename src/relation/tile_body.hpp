@@ -9,6 +9,29 @@
 
 #define DATAMOVER_VECTOR_TILES 1
 
+[[gnu::always_inline]] inline Vector load_vector(const char* p) {
+    Vector v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+[[gnu::always_inline]] inline void store_vector(char* p, Vector v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+inline void store_fence() {
+    _mm_sfence();
+}
+
+/// The elements of the lower or the upper half of each lane, of a and b in turn.
+template <std::int64_t bytes, bool upper, int... k>
+[[gnu::always_inline]] inline Vector interleave(Vector a, Vector b,
+                                                std::integer_sequence<int, k...>) {
+    typedef Unsigned<bytes> Elems __attribute__((vector_size(sizeof(Vector))));
+    constexpr int n = 16 / bytes, first = upper ? n / 2 : 0;
+    return reinterpret_cast<Vector>(__builtin_shufflevector(
+        reinterpret_cast<Elems>(a), reinterpret_cast<Elems>(b),
+        (k / n * n + first + k % n / 2 + k % 2 * static_cast<int>(sizeof...(k)))...));
+}
+
 template <std::int64_t bytes>
 [[gnu::always_inline]] inline void transpose_lanes(Vector (&rows)[16 / bytes]) {
     constexpr int n = 16 / bytes;
@@ -17,8 +40,11 @@ template <std::int64_t bytes>
         Vector next[n];
 #pragma GCC unroll 8
         for (int i = 0; i < n / 2; ++i) {
-            next[2 * i] = interleave_low<bytes>(rows[i], rows[i + n / 2]);
-            next[2 * i + 1] = interleave_high<bytes>(rows[i], rows[i + n / 2]);
+            if constexpr (n > 1) {
+                constexpr std::make_integer_sequence<int, vector_lanes * n> all{};
+                next[2 * i] = interleave<bytes, false>(rows[i], rows[i + n / 2], all);
+                next[2 * i + 1] = interleave<bytes, true>(rows[i], rows[i + n / 2], all);
+            }
         }
 #pragma GCC unroll 16
         for (int i = 0; i < n; ++i) rows[i] = next[i];
@@ -61,20 +87,12 @@ struct Tile {
     static constexpr bool streams = vector_lanes * 16 == 64 || bytes >= 8;
 
     template <bool streaming>
-    [[gnu::always_inline]] static inline void whole(const char* s, std::int64_t source_row, char* d,
-                                                    std::int64_t destination_row) {
+    static void move(const char* s, std::int64_t source_row, char* d,
+                     std::int64_t destination_row) {
         constexpr std::int64_t part = vector_lanes * 16 / bytes;
         for (std::int64_t i = 0; i < edge; i += part)
             for (std::int64_t j = 0; j < edge; j += part)
                 vector_tile<bytes, streaming>(s + j * source_row + i * bytes, source_row,
                                               d + i * destination_row + j * bytes, destination_row);
-    }
-    static void move(const char* s, std::int64_t source_row, char* d,
-                     std::int64_t destination_row) {
-        whole<false>(s, source_row, d, destination_row);
-    }
-    static void stream(const char* s, std::int64_t source_row, char* d,
-                       std::int64_t destination_row) {
-        whole<true>(s, source_row, d, destination_row);
     }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Transposition tile by tile. Included once per instruction set level, after a `Tile<bytes>` has
-// been defined: `edge` elements square, move(s, source_row, d, destination_row) and stream(…), the
-// same with stores that go around the caches. Here the source is contiguous along i and the
+// been defined: `edge` elements square, move<streaming>(s, source_row, d, destination_row), whose
+// stores go around the caches if `streaming`. Here the source is contiguous along i and the
 // destination along j: destination[i * destination_row + j] = source[j * source_row + i] No
 // include guard: that is the point.
 
@@ -24,14 +24,10 @@ void transpose_panel(const char* s, std::int64_t source_row, char* d, std::int64
     const std::int64_t whole_i = ni - ni % edge;
     const std::int64_t whole_j = nj - nj % edge;
     for (std::int64_t i = 0; i < whole_i; i += edge) {
-        for (std::int64_t j = 0; j < whole_j; j += edge) {
-            const char* from = s + j * source_row + i * bytes;
-            char* to = d + i * destination_row + j * bytes;
-            if constexpr (streaming)
-                Tile<bytes>::stream(from, source_row, to, destination_row);
-            else
-                Tile<bytes>::move(from, source_row, to, destination_row);
-        }
+        for (std::int64_t j = 0; j < whole_j; j += edge)
+            Tile<bytes>::template move<streaming>(s + j * source_row + i * bytes, source_row,
+                                                  d + i * destination_row + j * bytes,
+                                                  destination_row);
     }
     if (whole_j < nj)
         transpose_corner<bytes>(s + whole_j * source_row, source_row, d + whole_j * bytes,
@@ -70,11 +66,6 @@ void transpose_loop(const LoopShape& l, const char* s, char* d) {
                                               nj - j < panel_j ? nj - j : panel_j);
 }
 
-template <std::int64_t bytes>
-void transpose(const LoopShape& l, const char* s, char* d) {
-    transpose_loop<bytes, false>(l, s, d);
-}
-
 #if defined(DATAMOVER_VECTOR_TILES)
 #include "streaming_body.hpp"
 
@@ -90,25 +81,16 @@ void transpose_streaming(const LoopShape& l, const char* s, char* d) {
     store_fence();
 }
 
-template <std::size_t... k>
-constexpr void fill_streaming(CopyLoops& loops, std::index_sequence<k...>) {
-    loops.pieces_streaming = stream_pieces;
-    ((loops.rows_streaming[k] = stream_rows<class_bytes[k]>), ...);
-    ((loops.transpose_streaming[k] = transpose_streaming<class_bytes[k]>), ...);
-}
-#else
-template <class Sizes>
-constexpr void fill_streaming(CopyLoops&, Sizes) {}
 #endif
 
-template <std::size_t... k>
-constexpr void fill_transposes(CopyLoops& loops, std::index_sequence<k...>) {
-    ((loops.transpose[k] = transpose<class_bytes[k]>), ...);
-}
-
 constexpr CopyLoops with_transposes(CopyLoops loops) {
-    constexpr std::make_index_sequence<size_classes> sizes;
-    fill_transposes(loops, sizes);
-    fill_streaming(loops, sizes);
+    [&]<std::size_t... k>(std::index_sequence<k...>) {
+        ((loops.transpose[k] = transpose_loop<class_bytes[k], false>), ...);
+#if defined(DATAMOVER_VECTOR_TILES)
+        loops.pieces_streaming = stream_pieces;
+        ((loops.rows_streaming[k] = stream_rows<class_bytes[k]>), ...);
+        ((loops.transpose_streaming[k] = transpose_streaming<class_bytes[k]>), ...);
+#endif
+    }(std::make_index_sequence<size_classes>{});
     return loops;
 }
