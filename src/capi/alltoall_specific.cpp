@@ -88,27 +88,24 @@ int run_alltoall(const AlltoallCall& call, std::int64_t* received, MPI_Comm comm
     });
 }
 
-int run_with_field(const AlltoallCall& call, std::int64_t tproc_pos, std::int64_t* received,
-                   MPI_Comm comm) noexcept {
-    return run_alltoall(call, received, comm, [&](std::int64_t elem_bytes) {
-        if (tproc_pos < 0 || tproc_pos > elem_bytes - static_cast<std::int64_t>(sizeof(int)))
-            throw make_error(ErrorCode::out_of_range, "the target at byte ", tproc_pos,
-                             " is not inside an element of ", elem_bytes, " bytes");
-        TargetList targets;
-        targets.data = call.elements() ? call.elements() + tproc_pos : nullptr;
-        targets.stride_bytes = elem_bytes;
-        return targets;
-    });
-}
-
 }  // namespace
 }  // namespace datamover::capi
 
 int datamover_alltoall_specific_c(void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
                                   void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                   int64_t tproc_pos, int64_t* received, MPI_Comm comm) {
-    return datamover::capi::run_with_field(
-        {sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype}, tproc_pos, received, comm);
+    const datamover::capi::AlltoallCall call{sendbuf, sendcount, sendtype,
+                                             recvbuf, recvcount, recvtype};
+    return run_alltoall(call, received, comm, [&](std::int64_t elem_bytes) {
+        if (tproc_pos < 0 || tproc_pos > elem_bytes - static_cast<std::int64_t>(sizeof(int)))
+            throw datamover::make_error(datamover::ErrorCode::out_of_range, "the target at byte ",
+                                        tproc_pos, " is not inside an element of ", elem_bytes,
+                                        " bytes");
+        datamover::TargetList targets;
+        targets.data = call.elements() ? call.elements() + tproc_pos : nullptr;
+        targets.stride_bytes = elem_bytes;
+        return targets;
+    });
 }
 
 int datamover_alltoall_specific(void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,

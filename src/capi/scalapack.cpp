@@ -15,10 +15,6 @@ using namespace datamover::capi;
 
 namespace {
 
-struct Matrices {
-    ScalapackMatrix a, b;
-};
-
 std::byte* bytes_at(const void* data) {
     return const_cast<std::byte*>(static_cast<const std::byte*>(data));
 }
@@ -67,29 +63,19 @@ SectionPart trapezoid_of(char uplo, char diag) {
     return is(diag, 'N') ? SectionPart::lower : SectionPart::strictly_lower;
 }
 
-/// A move between matrices, but for what is said of them.
-struct Move {
-    datamover_type type;
-    std::int64_t elem_bytes;
-    int m, n, transposed;
-    const datamover_mover_options* options;
-    char uplo, diag;  ///< of a trapezoid
-};
-
-int move_matrix(MPI_Comm comm, const Move& move, const datamover_matrix* a,
-                const datamover_matrix* b, bool trapezoid, datamover_matrix_outcome* outcome) {
+/// Moves between matrices. `refine` sets what the two calls differ in.
+template <class Refine>
+int move_matrix(MPI_Comm comm, std::int64_t elem_bytes, int m, int n, const datamover_matrix* a,
+                const datamover_matrix* b, datamover_matrix_outcome* outcome, Refine&& refine) {
     int wrong_argument = 0;
     const int code = guarded([&] {
         const auto arguments = [&] {
             CopyArguments copy;
-            copy.m = move.m, copy.n = move.n, copy.elem_bytes = move.elem_bytes;
+            copy.m = m, copy.n = n, copy.elem_bytes = elem_bytes;
             if (copy.nothing_to_copy()) return copy;
             copy.a = arguments_of(given(a, "a"));
             copy.b = arguments_of(given(b, "b"));
-            copy.transposed = move.transposed != 0;
-            if (trapezoid) copy.part = trapezoid_of(move.uplo, move.diag);
-            copy.type = scalar_type(move.type, move.elem_bytes);
-            copy.options = options_of(move.options);
+            refine(copy);
             return copy;
         };
         const Mover mover = copy_section(comm, arguments, wrong_argument);
@@ -105,15 +91,20 @@ int datamover_matrix_move(MPI_Comm comm, datamover_type type, int64_t elem_bytes
                           const datamover_matrix* a, const datamover_matrix* b, int transposed,
                           const datamover_mover_options* options,
                           datamover_matrix_outcome* outcome) {
-    return move_matrix(comm, {type, elem_bytes, m, n, transposed != 0, options, 0, 0}, a, b, false,
-                       outcome);
+    return move_matrix(comm, elem_bytes, m, n, a, b, outcome, [&](CopyArguments& copy) {
+        copy.transposed = transposed != 0;
+        copy.type = scalar_type(type, elem_bytes);
+        copy.options = options_of(options);
+    });
 }
 
 int datamover_trapezoid_move(MPI_Comm comm, int64_t elem_bytes, char uplo, char diag, int m, int n,
                              const datamover_matrix* a, const datamover_matrix* b,
                              datamover_matrix_outcome* outcome) {
-    return move_matrix(comm, {DATAMOVER_OPAQUE, elem_bytes, m, n, 0, nullptr, uplo, diag}, a, b,
-                       true, outcome);
+    return move_matrix(comm, elem_bytes, m, n, a, b, outcome, [&](CopyArguments& copy) {
+        copy.part = trapezoid_of(uplo, diag);
+        copy.type = scalar_type(DATAMOVER_OPAQUE, elem_bytes);
+    });
 }
 
 int datamover_matrix_cache_limit(int movers, int64_t buffer_bytes) {
@@ -128,11 +119,11 @@ int datamover_gemr2d(MPI_Comm comm, int64_t elem_bytes, int m, int n, const void
                      const int desca[9], const datamover_process_grid* grid_a, void* b, int ib,
                      int jb, const int descb[9], const datamover_process_grid* grid_b) {
     return guarded([&] {
-        const Matrices matrices = capi::collectively(comm, [&] {
-            return Matrices{
+        const auto [from, to] = capi::collectively(comm, [&] {
+            return std::pair<ScalapackMatrix, ScalapackMatrix>{
                 {bytes_at(a), entries_of(desca, "desca"), grid_of(grid_a, "grid_a"), ia, ja},
                 {bytes_at(b), entries_of(descb, "descb"), grid_of(grid_b, "grid_b"), ib, jb}};
         });
-        copy_matrix(comm, m, n, matrices.a, matrices.b, elem_bytes);
+        copy_matrix(comm, m, n, from, to, elem_bytes);
     });
 }

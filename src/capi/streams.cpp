@@ -25,15 +25,12 @@ int datamover_stream_manager_create_stream(const datamover_stream_manager* manag
                                            const datamover_stream_options* options,
                                            datamover_stream** stream) {
     return guarded([&] {
-        struct Arguments {
-            std::string name, address;
-            StreamOptions options;
-        };
-        const Arguments all = collectively(given(manager, "manager").comm, [&] {
+        const auto [named, at, made] = collectively(given(manager, "manager").comm, [&] {
             given(stream, "stream");
-            return Arguments{&given(name, "name"), &given(address, "address"), options_of(options)};
+            return held(std::string(text(name, "name")), std::string(text(address, "address")),
+                        options_of(options));
         });
-        hand_out(stream, "stream", manager->value.open(all.name, all.address, all.options));
+        hand_out(stream, "stream", manager->value.open(named, at, made));
     });
 }
 

@@ -35,6 +35,14 @@ constexpr AddressPair& operator+=(AddressPair& a, AddressPair b) {
 struct LoopAxis {
     std::int64_t count = 1;
     AddressPair stride;
+
+    bool operator==(const LoopAxis&) const = default;
+};
+
+/// `count` elements, positions or bytes side by side, from a pair of addresses on.
+struct Block {
+    AddressPair start;
+    std::int64_t count = 0;
 };
 
 }  // namespace datamover

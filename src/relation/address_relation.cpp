@@ -26,26 +26,27 @@ void require_elem_bytes(std::int64_t source, std::int64_t destination) {
                      source, " and ", destination);
 }
 
-AddressRange range_of(std::span<const std::int64_t> addresses) {
-    if (addresses.empty()) return {};
-    return copy_loops().scan.range(addresses.data(), static_cast<std::int64_t>(addresses.size()));
+/// Throws `refusal` unless the addresses of a side lie in [lowest, highest].
+void require_range(Side side, std::span<const std::int64_t> addresses, std::int64_t lowest,
+                   std::int64_t highest, const char* refusal) {
+    if (addresses.empty()) return;
+    const auto [low, high] =
+        copy_loops().scan.range(addresses.data(), static_cast<std::int64_t>(addresses.size()));
+    if (low >= lowest && high <= highest) return;
+    throw make_error(ErrorCode::invalid_argument, refusal, ", the ", side_name(side), " holds ",
+                     low < lowest ? low : high);
 }
 
 /// Element addresses must lie in [0, 2^62) also when they are multiplied by the element size.
 void require_addresses(Side side, std::span<const std::int64_t> addresses,
                        std::int64_t elem_bytes) {
-    const auto [low, high] = range_of(addresses);
-    if (low >= 0 && high < largest_address / elem_bytes) return;
-    throw make_error(ErrorCode::invalid_argument,
-                     "element addresses must be >= 0 and below 2^62 bytes, the ", side_name(side),
-                     " holds ", low < 0 ? low : high);
+    require_range(side, addresses, 0, largest_address / elem_bytes - 1,
+                  "element addresses must be >= 0 and below 2^62 bytes");
 }
 
 void require_byte_addresses(Side side, std::span<const std::int64_t> addresses) {
-    const auto [low, high] = range_of(addresses);
-    if (low >= -largest_address && high <= largest_address) return;
-    throw make_error(ErrorCode::invalid_argument, "byte addresses must lie within 2^62, the ",
-                     side_name(side), " holds ", low < -largest_address ? low : high);
+    require_range(side, addresses, -largest_address, largest_address,
+                  "byte addresses must lie within 2^62");
 }
 
 void require_equal_sizes(std::size_t source, std::size_t destination) {
@@ -137,7 +138,7 @@ std::int64_t AddressRelation::destination_elem_bytes() const {
 void AddressRelation::for_each_run(
     const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const {
     walk_blocks(storage_->walk(), [&](const Block& block) {
-        visit(block.start.source, block.start.destination, block.elems);
+        visit(block.start.source, block.start.destination, block.count);
     });
 }
 

@@ -16,13 +16,13 @@ std::int64_t blocks_of(const std::vector<AxisRun>& runs) {
 }
 
 /// The blocks of runs in bytes, in the order of the destination, neighbours joined.
-std::vector<AxisBlock> list_blocks(const std::vector<AxisRun>& runs, AddressPair stride) {
-    std::vector<AxisBlock> all, joined;
+std::vector<Block> list_blocks(const std::vector<AxisRun>& runs, AddressPair stride) {
+    std::vector<Block> all, joined;
     for (const AxisRun& r : runs)
         for (std::int64_t k = 0; k < r.count; ++k)
             all.push_back({(start_of(r) + k * step_of(r)) * stride, r.length});
-    std::ranges::stable_sort(all, {}, [](const AxisBlock& b) { return b.start.destination; });
-    for (const AxisBlock& b : all)
+    std::ranges::stable_sort(all, {}, [](const Block& b) { return b.start.destination; });
+    for (const Block& b : all)
         if (!joined.empty() && joined.back().start + joined.back().count * stride == b.start)
             joined.back().count += b.count;
         else
@@ -58,16 +58,16 @@ AxisLoop::AxisLoop(const NestAxis& axis) : stride(axis.stride) {
 }
 
 void AxisLoop::absorb(const LoopAxis& outer) {
-    const std::vector<AxisBlock> one = blocks;
+    const std::vector<Block> one = blocks;
     for (std::int64_t p = 1; p < periods.count; ++p)
-        for (const AxisBlock& b : one) blocks.push_back({b.start + p * periods.stride, b.count});
+        for (const Block& b : one) blocks.push_back({b.start + p * periods.stride, b.count});
     periods = outer;
 }
 
 std::int64_t AxisLoop::longest_block() const {
     std::int64_t longest = 0;
-    for (const AxisBlock& b : blocks) longest = std::max(longest, b.count);
-    for (const AxisBlock& b : tail) longest = std::max(longest, b.count);
+    for (const Block& b : blocks) longest = std::max(longest, b.count);
+    for (const Block& b : tail) longest = std::max(longest, b.count);
     return longest;
 }
 

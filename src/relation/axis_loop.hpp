@@ -9,18 +9,13 @@
 
 namespace datamover {
 
-/// A block of positions along an axis: byte offsets of its first position, and their number.
-struct AxisBlock {
-    AddressPair start;
-    std::int64_t count = 0;
-};
-
-/// One axis as the list of its blocks in the order of the destination, repeated over periods.
+/// One axis as the list of its blocks of positions in the order of the destination, repeated over
+/// periods.
 struct AxisLoop {
     AddressPair stride;
-    std::vector<AxisBlock> blocks{AxisBlock{{}, 1}};
+    std::vector<Block> blocks{Block{{}, 1}};
     LoopAxis periods{};
-    std::vector<AxisBlock> tail{};
+    std::vector<Block> tail{};
 
     AxisLoop() = default;  ///< one position
     explicit AxisLoop(const NestAxis& axis);
@@ -34,10 +29,10 @@ struct AxisLoop {
         for (std::int64_t p = 0; p < periods.count; ++p) {
             const char* s = source + p * periods.stride.source;
             char* d = destination + p * periods.stride.destination;
-            for (const AxisBlock& b : blocks)
+            for (const Block& b : blocks)
                 visit(s + b.start.source, d + b.start.destination, b.count);
         }
-        for (const AxisBlock& b : tail)
+        for (const Block& b : tail)
             visit(source + b.start.source, destination + b.start.destination, b.count);
     }
 

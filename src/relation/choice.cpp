@@ -136,15 +136,8 @@ StoragePtr encode_best(const PairList& list) {
 
 namespace {
 
-struct SharedCosts {
-    std::mutex mutex;
-    DecodingCosts costs;
-};
-
-SharedCosts& shared_costs() {
-    static SharedCosts shared;
-    return shared;
-}
+constinit std::mutex costs_mutex;
+constinit DecodingCosts costs_of_process;
 
 std::string reason_for(Encoding chosen, const AddressRelation& relation) {
     if (chosen == Encoding::product)
@@ -158,8 +151,8 @@ std::string reason_for(Encoding chosen, const AddressRelation& relation) {
 }  // namespace
 
 DecodingCosts decoding_costs() {
-    const std::lock_guard<std::mutex> lock(shared_costs().mutex);
-    return shared_costs().costs;
+    const std::lock_guard lock(costs_mutex);
+    return costs_of_process;
 }
 
 void set_decoding_costs(const DecodingCosts& costs) {
@@ -171,8 +164,8 @@ void set_decoding_costs(const DecodingCosts& costs) {
         throw make_error(ErrorCode::invalid_argument,
                          "the tolerated slowness must be at least 1, got ",
                          costs.tolerated_slowness);
-    const std::lock_guard<std::mutex> lock(shared_costs().mutex);
-    shared_costs().costs = costs;
+    const std::lock_guard lock(costs_mutex);
+    costs_of_process = costs;
 }
 
 EncodingChoice explain_encoding(const AddressRelation& relation, std::int64_t most_elems) {

@@ -20,15 +20,9 @@ struct LoopShape {
     LoopAxis planes{};  ///< around both, of short rows and of pairs of pieces alone
 };
 
-/// One contiguous piece.
-struct BytePiece {
-    AddressPair start;
-    std::int64_t bytes = 0;
-};
-
-/// A list of pieces, repeated with fixed steps.
+/// A list of contiguous pieces, counted in bytes, repeated with fixed steps.
 struct PieceList {
-    const BytePiece* pieces = nullptr;
+    const Block* pieces = nullptr;
     std::int64_t count = 0;
     LoopAxis periods{};
 };
@@ -136,7 +130,7 @@ struct CopyLoops {
     ShapeLoop rows_streaming[size_classes];  ///< that become packed; nullptr likewise
     ShapeLoop tiles[size_classes];           ///< strided, cut into tiles of `tile_edge` squared
     ShapeLoop low_tiles[size_classes];       ///< of half as many rows, for rows that become packed
-    ShapeLoop short_rows[size_classes];  ///< strided, the inner rows of 2 to `longest_short_row`
+    ShapeLoop short_rows[size_classes][longest_short_row + 1];  ///< strided, by inner count from 2
     ShapeLoop transpose[size_classes];
     ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream
     PiecesLoop pieces;

@@ -115,24 +115,6 @@ void rows_of(const LoopShape& l, const char* source, char* destination) {
 }
 
 template <std::int64_t bytes>
-void short_rows(const LoopShape& l, const char* source, char* destination) {
-    switch (l.inner.count) {
-        case 2:
-            return rows_of<bytes, 2>(l, source, destination);
-        case 3:
-            return rows_of<bytes, 3>(l, source, destination);
-        case 4:
-            return rows_of<bytes, 4>(l, source, destination);
-        case 5:
-            return rows_of<bytes, 5>(l, source, destination);
-        case 6:
-            return rows_of<bytes, 6>(l, source, destination);
-        default:
-            return rows_of<bytes, longest_short_row>(l, source, destination);
-    }
-}
-
-template <std::int64_t bytes>
 void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
     if constexpr (go_in_pairs(bytes))
         if (l.inner.count == 2) return rows_of<bytes, 2>(l, source, destination);
@@ -257,8 +239,8 @@ void pieces(const PieceList& l, const char* source, char* destination) {
     for (std::int64_t p = 0; p < l.periods.count; ++p) {
         const char* s = source + p * l.periods.stride.source;
         char* d = destination + p * l.periods.stride.destination;
-        for (const BytePiece* k = l.pieces; k != l.pieces + l.count; ++k)
-            move_piece(d + k->start.destination, s + k->start.source, k->bytes);
+        for (const Block* k = l.pieces; k != l.pieces + l.count; ++k)
+            move_piece(d + k->start.destination, s + k->start.source, k->count);
     }
 }
 
@@ -382,8 +364,13 @@ constexpr CopyLoops plain_loops(const char* level) {
         ((loops.strided[k] = strided<class_bytes[k]>), ...);
         ((loops.tiles[k] = tiles<class_bytes[k], tile_edge>), ...);
         ((loops.low_tiles[k] = tiles<class_bytes[k], tile_edge / 2>), ...);
-        ((loops.short_rows[k] = short_rows<class_bytes[k]>), ...);
         ((loops.row[k] = row<class_bytes[k]>), ...);
+        ((loops.short_rows[k][2] = rows_of<class_bytes[k], 2>), ...);
+        ((loops.short_rows[k][3] = rows_of<class_bytes[k], 3>), ...);
+        ((loops.short_rows[k][4] = rows_of<class_bytes[k], 4>), ...);
+        ((loops.short_rows[k][5] = rows_of<class_bytes[k], 5>), ...);
+        ((loops.short_rows[k][6] = rows_of<class_bytes[k], 6>), ...);
+        ((loops.short_rows[k][7] = rows_of<class_bytes[k], 7>), ...);
     }(std::make_index_sequence<size_classes>{});
     [&]<std::size_t... k>(std::index_sequence<k...>) {
         ((loops.gather[k] = offset_loop<class_bytes[k], true>), ...);

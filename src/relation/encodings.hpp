@@ -31,13 +31,7 @@ struct PairsStorage final : EncodedStorage<Encoding::pairs> {
     AddressLists at;
 };
 
-/// Elements that lie side by side on both sides.
-struct Block {
-    AddressPair start;
-    std::int64_t elems = 0;
-};
-
-/// AddressLists and length of every contiguous block (AABLK).
+/// Addresses and length of every contiguous block (AABLK).
 struct BlocksStorage final : EncodedStorage<Encoding::blocks> {
     using EncodedStorage::EncodedStorage;
     std::int64_t nbytes() const override { return bytes_of(blocks); }
@@ -134,6 +128,8 @@ struct OffsetsStorage final : EncodedStorage<Encoding::offsets> {
 /// of a table, of which `count` is the size then.
 struct NestAxis : LoopAxis {
     const AxisTable* table = nullptr;
+
+    bool operator==(const NestAxis&) const = default;
 };
 
 /// A Cartesian product of axes, outermost first, in bytes.

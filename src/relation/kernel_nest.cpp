@@ -4,15 +4,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "axis_loop.hpp"
-#include "copy_program.hpp"
-#include "encodings.hpp"
-#include "geometry/make_error.hpp"
+#include "nest_leaves.hpp"
 
 namespace datamover {
 namespace {
@@ -73,9 +68,6 @@ constexpr std::int64_t longest_streaming_piece = 2048;
 /// Above this span (a second-level cache), several strided rows are gone through at once: more of
 /// them are then on their way from memory (measured).
 constexpr std::int64_t far_bytes = std::int64_t{1} << 21;
-/// Of rows that are updated, so many elements at a time are gone through together: enough for the
-/// loop along one.
-constexpr std::int64_t update_tile_columns = 64;
 /// Up to here a list of element addresses is made for one period of a table.
 constexpr std::int64_t most_listed_elems = 8192;
 constexpr std::int64_t quick_list_elems = 256;
@@ -89,103 +81,9 @@ constexpr std::int64_t least_short_rows = 8, least_rows_of_plane = 6;
 constexpr std::int64_t short_block_bytes = 32;
 constexpr std::int64_t least_tile_elems = 8;
 
-/// Two plain loops around pieces of a fixed number of bytes.
-struct ShapeLeaf {
-    ShapeLoop loop;
-    LoopShape shape;
-    const char* name;
-
-    void operator()(const char* s, char* d) const { loop(shape, s, d); }
-    std::string describe() const { return concat(name, shape.bytes, " B"); }
-};
-
-/// Outer axes around a leaf: leaf(source, destination) runs at each of their positions.
-template <class Leaf>
-class NestStep final : public CopyStep {
-public:
-    NestStep(AddressPair start, const std::vector<NestAxis>& outer, Leaf leaf)
-        : start_(start), outer_(outer.begin(), outer.end()), leaf_(std::move(leaf)) {}
-
-    void run(const char* source, char* destination) const override {
-        source += start_.source;
-        destination += start_.destination;
-        if (outer_.empty())
-            leaf_(source, destination);
-        else
-            walk_axes(outer_, 0, source, destination, leaf_);
-    }
-    std::string describe() const override { return leaf_.describe(); }
-    std::optional<LoopCall> only_call() const override {
-        if constexpr (std::is_same_v<Leaf, ShapeLeaf>)
-            if (outer_.empty()) return LoopCall{leaf_.loop, leaf_.shape, start_};
-        return std::nullopt;
-    }
-
-private:
-    AddressPair start_;
-    std::vector<AxisLoop> outer_;
-    Leaf leaf_;
-};
-
-/// Short contiguous pieces listed for one period.
-struct PiecesLeaf {
-    std::vector<BytePiece> pieces;
-    std::vector<BytePiece> tail;
-    LoopAxis periods;
-
-    void operator()(const char* s, char* d) const {
-        const PiecesLoop loop = copy_loops().pieces;
-        loop({pieces.data(), static_cast<std::int64_t>(pieces.size()), periods}, s, d);
-        if (!tail.empty()) loop({tail.data(), static_cast<std::int64_t>(tail.size())}, s, d);
-    }
-    std::string describe() const { return concat("listed pieces, ", pieces.size(), " per period"); }
-};
-
-/// Single elements listed for one period.
-struct ElementsLeaf {
-    PairsLoop loop;
-    AddressLists at;
-    AddressLists tail;
-    LoopAxis periods;
-
-    void operator()(const char* s, char* d) const {
-        for (std::int64_t p = 0; p < periods.count; ++p)
-            run(at, s + p * periods.stride.source, d + p * periods.stride.destination);
-        run(tail, s, d);
-    }
-    std::string describe() const {
-        return concat("listed elements, ", at.source.size(), " per period");
-    }
-
-private:
-    void run(const AddressLists& list, const char* s, char* d) const {
-        loop(list.source.data(), list.destination.data(),
-             static_cast<std::int64_t>(list.source.size()), s, d);
-    }
-};
-
-/// Two axes with blocks: two plain loops along the blocks of one by those of the other.
-struct TilesLeaf {
-    ShapeLeaf tile;
-    AxisLoop outer;
-    AxisLoop inner;
-
-    void operator()(const char* s, char* d) const {
-        outer.for_each_block(s, d, [&](const char* so, char* od, std::int64_t outers) {
-            inner.for_each_block(so, od, [&](const char* si, char* di, std::int64_t inners) {
-                LoopShape l = tile.shape;
-                l.outer.count = outers;
-                l.inner.count = inners;
-                tile.loop(l, si, di);
-            });
-        });
-    }
-    std::string describe() const { return tile.describe(); }
-};
-
-std::vector<BytePiece> pieces_of(const std::vector<AxisBlock>& blocks, std::int64_t elem_bytes) {
-    std::vector<BytePiece> pieces;
-    for (const AxisBlock& b : blocks) pieces.push_back({b.start, b.count * elem_bytes});
+std::vector<Block> pieces_of(const std::vector<Block>& blocks, std::int64_t elem_bytes) {
+    std::vector<Block> pieces;
+    for (const Block& b : blocks) pieces.push_back({b.start, b.count * elem_bytes});
     return pieces;
 }
 
@@ -309,10 +207,10 @@ void compile_pieces(const CanonicalNest& nest, StepList& steps) {
 }
 
 /// Lists the elements of blocks in periods [first, last).
-void list_elements(const AxisLoop& axis, const std::vector<AxisBlock>& blocks, std::int64_t first,
+void list_elements(const AxisLoop& axis, const std::vector<Block>& blocks, std::int64_t first,
                    std::int64_t last, AddressLists& at) {
     for (std::int64_t p = first; p < last; ++p)
-        for (const AxisBlock& b : blocks)
+        for (const Block& b : blocks)
             for (std::int64_t i = 0; i < b.count; ++i)
                 for (const Side side : both_sides)
                     at[side].push_back(p * axis.periods.stride[side] + b.start[side] +
@@ -362,7 +260,7 @@ void compile_short_rows(const CanonicalNest& nest, StepList& steps) {
     if (shape.outer.count >= least_rows_of_plane) take_plain(outer, shape.planes);
     if (shape.outer.count * shape.planes.count >= least_short_rows && shape.inner.count > 1) {
         add_step(steps, nest, outer,
-                 ShapeLeaf{copy_loops().short_rows[size], shape, "short rows "});
+                 ShapeLeaf{copy_loops().short_rows[size][shape.inner.count], shape, "short rows "});
         return;
     }
     AxisLoop rows(nest.axes.back());
@@ -437,34 +335,6 @@ void compile_copy(const CanonicalNest& nest, Stores stores, StepList& steps) {
     else
         compile_listed(nest, steps);
 }
-
-/// Rows of elements that are updated, the destination's fastest axis along them; where there are
-/// several, neither side walks them together.
-struct UpdateLeaf {
-    ElementMover mover;
-    AxisLoop rows;
-    AxisLoop along;
-    const char* name;
-
-    void operator()(const char* s, char* d) const {
-        rows.for_each_block(s, d, [&](const char* so, char* od, std::int64_t count) {
-            along.for_each_block(so, od, [&](const char* si, char* di, std::int64_t n) {
-                const std::int64_t most = count > 1 ? update_tile_columns : n;
-                for (std::int64_t i = 0; i < n; i += most)
-                    update(si + i * along.stride.source, di + i * along.stride.destination, count,
-                           std::min(n - i, most));
-            });
-        });
-    }
-    std::string describe() const { return name + mover.describe(); }
-
-private:
-    void update(const char* s, char* d, std::int64_t count, std::int64_t n) const {
-        for (std::int64_t r = 0; r < count; ++r)
-            mover.update(s + r * rows.stride.source, along.stride.source,
-                         d + r * rows.stride.destination, along.stride.destination, n);
-    }
-};
 
 void compile_update(const CanonicalNest& nest, const ElementMover& mover, StepList& steps) {
     if (pays_tiles(nest)) {

@@ -2,7 +2,6 @@
 // Folding of repeated strided rows into nests, and of regular relations into products.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -40,12 +39,6 @@ private:
         LoopAxis along{0, {}};
     };
 
-    static bool same_shape(const Nest& a, const Nest& b) {
-        return std::ranges::equal(a.axes, b.axes, [](const NestAxis& p, const NestAxis& q) {
-            return p.count == q.count && p.stride == q.stride;
-        });
-    }
-
     /// A stride times its count has to fit 64 bits.
     static bool is_near(AddressPair distance) {
         const auto fits = [](std::int64_t d) {
@@ -56,7 +49,7 @@ private:
 
     static bool extend(Group& g, const Nest& nest) {
         const AddressPair distance = nest.start - g.first.start;
-        if (!is_near(distance) || !same_shape(g.first, nest)) return false;
+        if (!is_near(distance) || nest.axes != g.first.axes) return false;
         if (g.along.count == 1)
             g.along.stride = distance;
         else if (distance != g.along.count * g.along.stride)

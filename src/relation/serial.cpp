@@ -133,8 +133,8 @@ StoragePtr read_blocks(AddressPair elem, WordReader& in) {
     auto s = std::make_shared<BlocksStorage>(elem);
     s->blocks = read_records<Block>(in);
     for (const Block& b : s->blocks) {
-        count_elems(s->elems, b.elems);
-        require_rows(b.start, b.elems, elem);
+        count_elems(s->elems, b.count);
+        require_rows(b.start, b.count, elem);
     }
     return s;
 }

@@ -44,7 +44,7 @@ void scan_pairs(const PairList& list, Emit&& emit) {
 
 template <class Emit>
 void for_each_row(const BlocksStorage& storage, Emit&& emit) {
-    for (const Block& b : storage.blocks) emit(StridedRun{b.start, b.elems, storage.elem_bytes});
+    for (const Block& b : storage.blocks) emit(StridedRun{b.start, b.count, storage.elem_bytes});
 }
 
 /// Of runs and dictionaries. A symbol of length one usually only jumps to the start of the row that
@@ -76,11 +76,11 @@ template <class Emit>
 void walk_blocks(const RelationWalk& walk, Emit&& emit) {
     Block held;
     const auto add = [&](AddressPair start, std::int64_t elems) {
-        if (held.elems > 0 && held.start + held.elems * walk.elem_bytes == start) {
-            held.elems += elems;
+        if (held.count > 0 && held.start + held.count * walk.elem_bytes == start) {
+            held.count += elems;
             return;
         }
-        if (held.elems > 0) emit(held);
+        if (held.count > 0) emit(held);
         held = {start, elems};
     };
     walk.visit([&](const StridedRun& r) {
@@ -89,7 +89,7 @@ void walk_blocks(const RelationWalk& walk, Emit&& emit) {
         else
             for (std::int64_t i = 0; i < r.elems; ++i) add(r.start + i * r.step, 1);
     });
-    if (held.elems > 0) emit(held);
+    if (held.count > 0) emit(held);
 }
 
 /// Calls emit(start, elems, step) for all addresses of a side, in order. Offsets are read on this

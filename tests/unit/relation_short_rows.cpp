@@ -79,7 +79,7 @@ TEST(RelationShortRows, EveryLevelSizeAndLength) {
                 for (const CopyLoops* loops : usable_copy_loops()) {
                     const int size = size_class(elem);
                     const ShapeLoop loop =
-                        size < 0 ? loops->fixed_pieces[elem] : loops->short_rows[size];
+                        size < 0 ? loops->fixed_pieces[elem] : loops->short_rows[size][count];
                     std::vector<char> actual = before;
                     loop(rows.shape, source.data() + rows.source_first,
                          actual.data() + rows.destination_first);
