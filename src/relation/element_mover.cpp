@@ -93,10 +93,18 @@ std::string ElementMover::describe() const {
     return text;
 }
 
+// Apart from what needs a buffer: short rows take no longer than to find their loop.
 void ElementMover::update(const char* source, std::int64_t source_step, char* destination,
                           std::int64_t destination_step, std::int64_t n) const {
     if (convert_.first == nullptr)
-        return combine_(source, source_step, destination, destination_step, n, update_.beta);
+        combine_(source, source_step, destination, destination_step, n, update_.beta);
+    else
+        update_through_buffer(source, source_step, destination, destination_step, n);
+}
+
+void ElementMover::update_through_buffer(const char* source, std::int64_t source_step,
+                                         char* destination, std::int64_t destination_step,
+                                         std::int64_t n) const {
     alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
     for (std::int64_t first = 0; first < n; first += chunk_elems) {
         const std::int64_t m = std::min(chunk_elems, n - first);
@@ -131,10 +139,18 @@ void ElementMover::update_listed(const char* source, const std::int64_t* source_
 
 void ElementMover::prepare(const char* source, std::int64_t step, char* buffer,
                            std::int64_t n) const {
-    alignas(64) char between[chunk_elems * largest_scalar_bytes];
-    convert_.first(source, step, convert_.second == nullptr ? buffer : between, n);
-    if (convert_.second != nullptr) convert_.second(between, convert_.between_bytes, buffer, n);
+    if (convert_.second == nullptr)
+        convert_.first(source, step, buffer, n);
+    else
+        convert_twice(source, step, buffer, n);
     if (scale_ != nullptr) scale_(buffer, n, update_.alpha, update_.conjugate);
+}
+
+void ElementMover::convert_twice(const char* source, std::int64_t step, char* buffer,
+                                 std::int64_t n) const {
+    alignas(64) char between[chunk_elems * largest_scalar_bytes];
+    convert_.first(source, step, between, n);
+    convert_.second(between, convert_.between_bytes, buffer, n);
 }
 
 // Loops that convert, scale or combine a row of scalars.
@@ -156,44 +172,42 @@ void convert_loop(const char* source, std::int64_t step, char* buffer, std::int6
     step == from ? convert_all(from) : convert_all(step);
 }
 
-/// Combines n elements whose places source_at(i) and destination_at(i) give.
-template <Op op, class T, bool with_beta, class At>
-[[gnu::always_inline]] inline void combine_all(const char* source, char* destination,
-                                               std::int64_t n, std::complex<double> factor,
-                                               At source_at, At destination_at) {
-    const T beta = scalar::convert<T>(factor);
-    for (std::int64_t i = 0; i < n; ++i) {
-        char* d = destination + destination_at(i);
-        const T in_place = load<T>(d), arriving = load<T>(source + source_at(i));
-        if constexpr (with_beta)
-            store(d, scalar::add(scalar::multiply(beta, in_place), arriving));
-        else
-            store(d, scalar::combine<op>(in_place, arriving));
-    }
+template <Op op, class T, bool with_beta>
+inline T combined(T in_place, T arriving, T beta) {
+    if constexpr (with_beta)
+        return scalar::add(scalar::multiply(beta, in_place), arriving);
+    else
+        return scalar::combine<op>(in_place, arriving);
 }
 
 template <Op op, class T, bool with_beta>
 void combine_loop(const char* source, std::int64_t source_step, char* destination,
                   std::int64_t destination_step, std::int64_t n, std::complex<double> factor) {
     constexpr std::int64_t size = sizeof(T);
-    const auto every = [](std::int64_t step) { return [=](std::int64_t i) { return i * step; }; };
-    // Twice, so that one of the loops has a step that the compiler knows.
-    if (source_step == size && destination_step == size)
-        combine_all<op, T, with_beta>(source, destination, n, factor, every(size), every(size));
-    else
-        combine_all<op, T, with_beta>(source, destination, n, factor, every(source_step),
-                                      every(destination_step));
+    const T beta = scalar::convert<T>(factor);
+    if (source_step == size && destination_step == size) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            char* d = destination + i * size;
+            store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + i * size), beta));
+        }
+    } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+            char* d = destination + i * destination_step;
+            store(d,
+                  combined<op, T, with_beta>(load<T>(d), load<T>(source + i * source_step), beta));
+        }
+    }
 }
 
 template <Op op, class T, bool with_beta>
 void combine_listed_loop(const char* source, const std::int64_t* source_at, char* destination,
                          const std::int64_t* destination_at, std::int64_t n,
                          std::complex<double> factor) {
-    const auto listed = [](const std::int64_t* at) {
-        return [=](std::int64_t i) { return at[i]; };
-    };
-    combine_all<op, T, with_beta>(source, destination, n, factor, listed(source_at),
-                                  listed(destination_at));
+    const T beta = scalar::convert<T>(factor);
+    for (std::int64_t i = 0; i < n; ++i) {
+        char* d = destination + destination_at[i];
+        store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + source_at[i]), beta));
+    }
 }
 
 template <class T>

@@ -61,6 +61,9 @@ public:
 private:
     /// Converts and scales n elements into a packed buffer.
     void prepare(const char* source, std::int64_t step, char* buffer, std::int64_t n) const;
+    void convert_twice(const char* source, std::int64_t step, char* buffer, std::int64_t n) const;
+    void update_through_buffer(const char* source, std::int64_t source_step, char* destination,
+                               std::int64_t destination_step, std::int64_t n) const;
 
     ElementUpdate update_;
     std::int64_t source_elem_bytes_ = 0;

@@ -340,11 +340,11 @@ void compile_update(const CanonicalNest& nest, const ElementMover& mover, StepLi
     if (pays_tiles(nest)) {
         const AxisLoop rows(nest.axes[nest.fastest_source_axis()]);
         add_step(steps, nest, around_tiles(nest),
-                 UpdateLeaf{mover, rows, AxisLoop(nest.axes.back()), "tiles, "});
+                 UpdateTilesLeaf{mover, rows, AxisLoop(nest.axes.back())});
         return;
     }
     std::vector<NestAxis> outer = nest.axes;
-    UpdateLeaf leaf{mover, AxisLoop(), AxisLoop(), ""};
+    UpdateLeaf leaf{mover, AxisLoop()};
     if (!outer.empty()) {
         leaf.along = AxisLoop(outer.back());
         outer.pop_back();

@@ -114,25 +114,35 @@ struct TilesLeaf {
     std::string describe() const { return tile.describe(); }
 };
 
-/// Rows of elements that are updated, the destination's fastest axis along them; where there are
-/// several, neither side walks them together.
+/// Rows of elements that are updated, the destination's fastest axis along them.
 struct UpdateLeaf {
+    ElementMover mover;
+    AxisLoop along;
+
+    void operator()(const char* s, char* d) const {
+        along.for_each_block(s, d, [&](const char* si, char* di, std::int64_t n) {
+            mover.update(si, along.stride.source, di, along.stride.destination, n);
+        });
+    }
+    std::string describe() const { return mover.describe(); }
+};
+
+/// Several such rows at once, along an axis that neither side walks together with them.
+struct UpdateTilesLeaf {
     ElementMover mover;
     AxisLoop rows;
     AxisLoop along;
-    const char* name;
 
     void operator()(const char* s, char* d) const {
         rows.for_each_block(s, d, [&](const char* so, char* od, std::int64_t count) {
             along.for_each_block(so, od, [&](const char* si, char* di, std::int64_t n) {
-                const std::int64_t most = count > 1 ? update_tile_columns : n;
-                for (std::int64_t i = 0; i < n; i += most)
+                for (std::int64_t i = 0; i < n; i += update_tile_columns)
                     update(si + i * along.stride.source, di + i * along.stride.destination, count,
-                           std::min(n - i, most));
+                           std::min(n - i, update_tile_columns));
             });
         });
     }
-    std::string describe() const { return name + mover.describe(); }
+    std::string describe() const { return "tiles, " + mover.describe(); }
 
 private:
     void update(const char* s, char* d, std::int64_t count, std::int64_t n) const {

@@ -37,17 +37,24 @@ Nest nest_of(const Product& product) {
 void ProductBuilder::append(const Product& product) {
     if (is_empty(product)) return;
     std::vector<AddressPair> reach;
+    reach.reserve(product.axes.size());
     for (const ProductAxis& axis : product.axes) reach.push_back(reach_of(*axis.table));
-    if (const char* excess = excess_of(nest_of(product), reach))
+    Nest nest = nest_of(product);
+    if (const char* excess = excess_of(nest, reach))
         throw make_error(ErrorCode::out_of_range, "a product has ", excess);
-    append_fitting(product);
+    append_folded(nest, product);
 }
 
 void ProductBuilder::append_fitting(const Product& product) {
     Nest nest = nest_of(product);
+    append_folded(nest, product);
+}
+
+void ProductBuilder::append_folded(Nest& nest, const Product& product) {
     fold_nest(nest);
     Owners owners;
-    for (const ProductAxis& axis : product.axes) owners.push_back(axis.table);
+    if (std::ranges::any_of(nest.axes, [](const NestAxis& axis) { return axis.table != nullptr; }))
+        for (const ProductAxis& axis : product.axes) owners.push_back(axis.table);
     append(nest, owners);
 }
 

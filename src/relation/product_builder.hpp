@@ -62,6 +62,7 @@ private:
     static constexpr std::size_t few_tables = 8;
 
     [[noreturn]] static void refuse_elems();
+    void append_folded(Nest& nest, const Product& product);
     std::int64_t table_number(const AxisTable* table, const Owners& owners);
 
     std::shared_ptr<ProductStorage> made_;
