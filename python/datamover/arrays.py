@@ -408,13 +408,15 @@ class UserArrays:
                     f"{array.shape} with strides of {array.strides} bytes, and elements of "
                     f"{array.itemsize}"
                 )
+            if array.size == 0:
+                continue
             begin = array.__array_interface__["data"][0]
-            if array.size and begin in begins:
+            if begin in begins:
                 raise InvalidArgument(
                     "two blocks of the destination begin at the same element of memory: each needs "
                     f"memory of its own; the second has shape {array.shape}"
                 )
-            begins.add(begin if array.size else -1)
+            begins.add(begin)
 
     def _columns(self, layout: Layout, rank: int) -> list[UserArrays]:
         """Split (n, k) rows into columns if a process has n single elements."""

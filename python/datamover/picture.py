@@ -59,7 +59,9 @@ def check_drawable(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidArgument(f"{path} does not end in {', '.join(SUFFIXES)}")
     if not path.parent.is_dir():
-        raise IoFailed(f"there is no directory {path.parent} for the picture; create it first")
+        raise IoFailed(
+            f"{path} cannot be written: there is no directory {path.parent}; create it first"
+        )
     if find_spec("matplotlib") is None:
         raise Unsupported(NO_MATPLOTLIB)
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "datamover/error.hpp"
 
@@ -76,6 +77,14 @@ std::string concat(const Parts&... parts) {
 template <class... Parts>
 Error make_error(ErrorCode code, const Parts&... parts) {
     return make_error_of(code, {said_part(as_text_or_number(parts))...});
+}
+
+/// `process 3`, or `processes 1, 3`.
+template <class Rank>
+std::string processes_text(const std::vector<Rank>& ranks) {
+    std::string text = ranks.size() == 1 ? "process" : "processes";
+    for (std::size_t i = 0; i < ranks.size(); ++i) text += concat(i ? ", " : " ", ranks[i]);
+    return text;
 }
 
 /// True on every process:

@@ -50,6 +50,7 @@ std::string_view trimmed(std::string_view text) {
 /// The keys and values of a dictionary as Python writes it: words, lists and tuples.
 std::vector<std::string_view> entries_of(std::string_view text) {
     std::vector<std::string_view> found;
+    text = trimmed(text);
     if (!text.starts_with('{')) refuse("is damaged: '{' is missing");
     int open = 0;  // brackets
     for (std::size_t at = 0, begin = 1; at < text.size(); ++at) {
@@ -63,6 +64,7 @@ std::vector<std::string_view> entries_of(std::string_view text) {
         if (open != 0 || !entry.empty()) found.push_back(entry);
         const bool is_key = c == ':';
         if (is_key != (found.size() % 2 == 1)) refuse("is damaged: a key has no value");
+        if (open == 0 && c != '}') refuse("is damaged: '}' is missing");
         if (open == 0) return found;
     }
     refuse("is damaged: it does not end");

@@ -192,11 +192,9 @@ void Round::throw_timeout(double seconds) {
     release();
     std::ranges::sort(peers);
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-    std::string text;
-    for (const std::int64_t peer : peers) text += concat(text.empty() ? "" : ", ", peer);
     throw make_error(
         ErrorCode::timeout, "process ", group_->rank(), " waited ", seconds,
-        " s and still waits for processes ", text, "; the ", what_,
+        " s and still waits for ", processes_text(peers), "; the ", what_,
         after_timeout_ == AfterTimeout::in_flight ? " is still in flight" : " is given up");
 }
 

@@ -115,7 +115,15 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::allgather_on
         Waiting waiting(*this);
         waiting.sleep_by(
             [&](std::chrono::nanoseconds longest) { board_->sleep(agreement, longest); });
-        wait(waiting, [&] { return board_->all_posted(agreement); });
+        mpi::wait(
+            waiting, [&] { return board_->all_posted(agreement); },
+            [&] {
+                std::vector<int> missing = board_->not_posted(agreement);
+                for (int& process : missing) process = node_ranks_[static_cast<std::size_t>(process)];
+                throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
+                                 waiting.timeout_seconds(), " s for ", processes_text(missing),
+                                 " to make the same call");
+            });
         // Neither call would make sense of what the other one says.
         if (const auto other = board_->first_mismatch(agreement))
             throw make_error(ErrorCode::mismatch, "processes ", node_ranks_.front(), " and ",

@@ -129,6 +129,14 @@ void FailureBoard::compare_ticket(std::size_t place, std::uint64_t mine) const {
     }
 }
 
+namespace {
+
+bool has_posted(const FailureBoard::Board& board, std::uint64_t agreement) {
+    return board.agreement_slots[agreement % 2].agreement.load() == agreement + 1;
+}
+
+}  // namespace
+
 void FailureBoard::post(std::uint64_t agreement, Question question,
                         std::span<const std::int64_t> numbers) const {
     AgreementSlot& slot = own_->agreement_slots[agreement % 2];
@@ -143,10 +151,15 @@ void FailureBoard::post(std::uint64_t agreement, Question question,
 }
 
 bool FailureBoard::all_posted(std::uint64_t agreement) const {
-    return std::ranges::all_of(peers_, [&](const Board* peer) {
-        const AgreementSlot& theirs = peer->agreement_slots[agreement % 2];
-        return theirs.agreement.load() == agreement + 1;
-    });
+    return std::ranges::all_of(peers_,
+                               [&](const Board* peer) { return has_posted(*peer, agreement); });
+}
+
+std::vector<int> FailureBoard::not_posted(std::uint64_t agreement) const {
+    std::vector<int> positions;
+    for (std::size_t i = 0; i < boards_.size(); ++i)
+        if (!has_posted(*boards_[i], agreement)) positions.push_back(static_cast<int>(i));
+    return positions;
 }
 
 void FailureBoard::sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const {

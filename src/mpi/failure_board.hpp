@@ -109,6 +109,8 @@ public:
               std::span<const std::int64_t> numbers) const;
     /// Whether all of them have said something in it.
     bool all_posted(std::uint64_t agreement) const;
+    /// The positions in the node of those that have not.
+    std::vector<int> not_posted(std::uint64_t agreement) const;
     /// Sleeps until they may have, but not for long.
     void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
     /// The position of one that has asked for something else than the first; none has: none.

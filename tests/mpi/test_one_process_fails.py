@@ -7,6 +7,7 @@ import errno
 import functools
 import gc
 import os
+import re
 
 import drawn
 import numpy as np
@@ -353,6 +354,26 @@ def test_a_communicator_that_one_process_gave_up(comm, plan):
     a.local[...] = 3
     dm.Mover(plan, a, b)()
     assert (b.local == 3).all()
+
+
+def test_a_timeout_of_a_collective_call_names_those_that_are_missing(comm, plan):
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    fresh = comm.Dup()
+    a, b = dm.Array(plan.source, comm=fresh), dm.Array(plan.destination, comm=fresh)
+    if comm.rank > 0:
+        dm.set_timeout(0.05)
+        try:
+            with pytest.raises(dm.Error, match="waited .* s") as caught:
+                dm.Mover(plan, a, b)
+        finally:
+            dm.set_timeout(None)
+        if not drawn.NODE_SIZE:  # on one node; the error is that of the first to give up
+            assert re.search(r" s for process(es)? 0", str(caught.value))
+    comm.barrier()
+    if comm.rank == 0:
+        with pytest.raises(dm.errors.PeerFailed):
+            dm.Mover(plan, a, b)
 
 
 def test_all_movers_of_a_progress_thread_fail_with_one_process(comm, plan, cases):

@@ -378,6 +378,7 @@ def test_a_failure_is_told_when_nothing_is_being_written(bucket, monkeypatch):
     ended = []
 
     async def tired(self, key, value):
+        await asyncio.sleep(0.1)  # the others have begun
         if key.endswith("c/0"):
             raise RuntimeError("the server is tired")
         await asyncio.sleep(0.5)
@@ -391,6 +392,23 @@ def test_a_failure_is_told_when_nothing_is_being_written(bucket, monkeypatch):
     ):
         writer.write((0,), np.ones(3, "f4"))
     assert len(ended) == 2
+
+
+def test_after_a_failure_nothing_more_is_written_and_the_first_one_is_told(bucket, monkeypatch):
+    begun = []
+
+    async def tired(self, key, value):
+        begun.append(key)
+        await asyncio.sleep(0.1)
+        raise RuntimeError(f"the server is tired of {key}")
+
+    monkeypatch.setattr(ObjectStore, "set", tired)
+    spec = ArraySpec((200,), np.dtype("f4"))
+    writer = zarr_files.ZarrOutput(spec, MoveOptions(chunks=(1,))).open(f"{bucket}/a.zarr")
+    for _ in range(2):  # the second as a thread that writes another part
+        with pytest.raises(dm.errors.IoFailed, match=r"a\.zarr cannot be written: .*is tired of"):
+            writer.write((0,), np.ones(200, "f4"))
+    assert len(begun) <= 10  # zarr's limit of writes at once, instead of all 200
 
 
 def test_by_processes_of_the_command(bucket, tmp_path):

@@ -141,13 +141,13 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> str:
             raise Mismatch(f"parts of an array of shape {mine.shape} must have {dims} dimensions")
         if mine.stacked is not None and not -dims <= mine.stacked < dims:
             raise OutOfRange(f"an array of shape {mine.shape} is split along axis {mine.stacked}")
-        shape = _int64(mine.shape).tolist()
+        shape = tuple(_int64(mine.shape).tolist())
         return f"{shape} in boxes, replicated={mine.replicated}, stacked={mine.stacked}"
     if isinstance(mine, Indices):
         if not isinstance(partners, (list, tuple)):
             raise WrongType(f"partners is {partners!r}; it must be a list of layouts")
         own, given = len(mine.partners), len(partners)
-        shape = None if mine.shape is None else _int64(mine.shape).tolist()
+        shape = None if mine.shape is None else tuple(_int64(mine.shape).tolist())
         return f"{shape} in indices, with {own} layouts of its own and {given} partners"
     layout = mine.layout if isinstance(mine, Placed) else mine
     if layout.nprocs != comm.size:

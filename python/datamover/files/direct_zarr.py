@@ -170,14 +170,15 @@ class OrdinaryArray(ChunkedArray):
         key = self._key(cell)
         path = os.path.join(self._path, key)
         spec = ArraySpec(self.granule, self.spec.dtype, self._order)
-        try:
-            file = FlatFile(path, spec, 0, writable=False)
-        except FileNotFoundError:
-            self.fill(out)
-            return
-        with contextlib.closing(file), self._reading(key):
-            self._check_size(os.path.getsize(path))
-            file.read(tuple(s.start for s in part), out)
+        with self._reading(key):
+            try:
+                file = FlatFile(path, spec, 0, writable=False)
+            except FileNotFoundError:
+                self.fill(out)
+                return
+            with contextlib.closing(file):
+                self._check_size(os.path.getsize(path))
+                file.read(tuple(s.start for s in part), out)
 
     def _reading(self, key: str) -> contextlib.AbstractContextManager[None]:
         # Codecs raise many types for bytes that they cannot decode.

@@ -321,7 +321,7 @@ def register(file_format: Format) -> None:
 @functools.cache
 def known() -> dict[str, Format]:
     """Return all formats by their names."""
-    from datamover.files import hdf5_format, npy, zarr_output  # noqa: F401  (each registers its own)
+    from datamover.files import hdf5_format, npy, zarr_output  # noqa: F401  (they register theirs)
 
     return _registered
 
@@ -411,7 +411,7 @@ def _what_is_meant(path: str) -> str:
                 n for n in os.listdir(place) if named("zarr").recognizes(os.path.join(place, n))
             )
             return f"; {place} has {', '.join(there[:12]) or 'nothing'}"
-    if glob.has_magic(path) and glob.glob(path, recursive=True):
+    if glob.has_magic(path) and any(glob.iglob(path, recursive=True)):
         return f"; to join the files that match this pattern, pass {option('along')}"
     return ""
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
-from datamover.files.addresses import failing
+from datamover.files.addresses import failing, needing
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, grid_of
 from datamover.files.hdf5_types import h5py
@@ -32,8 +32,8 @@ GZIP_LEVEL = 4
 
 def shuffle_of(spec: ArraySpec) -> Any:
     """Return numcodecs' shuffle, which is HDF5's."""
-    from numcodecs import Shuffle
-
+    with needing("HDF5 with gzip needs numcodecs", "files"):
+        from numcodecs import Shuffle
     return Shuffle(spec.dtype.itemsize)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from datamover import lifeline
-from datamover.errors import IoFailed
+from datamover.errors import InvalidState, IoFailed
 from datamover.files import addresses, direct_zarr, zarr_group
 from datamover.files.addresses import METADATA
 from datamover.files.at_work import return_large_blocks
@@ -137,6 +137,7 @@ class ZarrArray(Reader):
             return_large_blocks()
         self._array = array
         self._path = path
+        self._failure: BaseException | None = None  # of the first write that failed
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
@@ -194,12 +195,20 @@ class ZarrArray(Reader):
                 target = rebound(target, config={"write_empty_chunks": True})
             target[slices_at(lo, array.shape)] = elements
         except BaseException as e:
-            addresses.done(addresses.others_settle())  # what zarr's thread still writes would stay
-            raise_no_space(e, self._path, self.spec.nbytes, ENCODED)
-            if isinstance(e, Exception) and addresses.is_address(self._path):
-                words = addresses.words_of(e)
-                raise IoFailed(f"{self._path} cannot be written: {words}") from e
-            raise
+            # The other threads fail because nothing more is written: the first failure is told.
+            first = self._failure = self._failure or e
+            # zarr's thread would go on with all chunks of the box, and what it writes would stay.
+            self._array.store.set = _refuse
+            addresses.done(addresses.others_settle())
+            raise_no_space(first, self._path, self.spec.nbytes, ENCODED)
+            if isinstance(first, Exception) and addresses.is_address(self._path):
+                words = addresses.words_of(first)
+                raise IoFailed(f"{self._path} cannot be written: {words}") from first
+            raise first
+
+
+async def _refuse(*_: Any) -> None:
+    raise InvalidState("a write failed before")
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:

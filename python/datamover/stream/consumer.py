@@ -245,8 +245,12 @@ class Consumer:
             raise WrongType("targets must map at least one array's name to its layout or Array")
         names: dict[int, str] = {}  # of the arrays that are written
         for name, target in targets.items():
-            if not text(name, "name of an array").isprintable():
-                raise InvalidArgument(f"the array name {name!r} is not printable text")
+            is_printable = text(name, "name of an array").isprintable()
+            if not is_printable or not 1 <= len(name.encode()) <= wire.MAX_NAME_BYTES:
+                raise InvalidArgument(
+                    f"the array name {name[:24]!r}, of {len(name)} characters, is not printable "
+                    f"text of 1 to {wire.MAX_NAME_BYTES} bytes"
+                )
             if not isinstance(target, Layout | Array):
                 raise WrongType(
                     f"the target of {name!r} is a {type(target).__name__}; it must be a layout or"

@@ -38,7 +38,11 @@ log = logging.getLogger("datamover")
 PAGE = Path(__file__).parent / "page"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 #: The files by the paths of requests.
-FILES = {f"/{file.name}".replace("/index.html", "/"): file for file in PAGE.iterdir()}
+FILES = {
+    f"/{file.name}".replace("/index.html", "/"): file
+    for file in PAGE.iterdir()
+    if file.suffix in TYPES
+}
 MAX_PORT = 65535
 MAX_PAGES = 16
 #: Connections that have not sent the first message of a page.
