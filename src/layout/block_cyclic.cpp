@@ -134,6 +134,8 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
 
 std::vector<AxisDistribution> parse_distribution(const std::string& text) {
     std::string s = without_spaces(text);
+    if (std::ranges::count(s, '(') != std::ranges::count(s, ')'))
+        invalid("unbalanced parentheses in distribution \"" + text + "\"");
     if (s.size() >= 2 && s.front() == '(' && s.back() == ')') s = s.substr(1, s.size() - 2);
     std::vector<AxisDistribution> axes;
     for (std::size_t begin = 0; begin <= s.size();) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Range checks for numbers of processes, blocks and ranks of layouts.
+// Checks that layouts share: of numbers of processes, blocks and ranks, and of memory.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,6 @@ private:
     };
 
     void build(const Range& range, std::vector<Key>& keys);
-    void bound(const Range& range);
     void halve(const Range& range, std::vector<Key>& keys);
     bool meet(const std::int64_t* a, const std::int64_t* b) const;
     bool any_intersect(const Range& a, const Range& b) const;

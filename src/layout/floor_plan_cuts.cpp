@@ -164,7 +164,8 @@ FloorPlan FloorPlan::from_splits(const Region& domain,
         grid[d] = static_cast<std::int64_t>(splits[d].size()) + 1;
     }
     const auto cut = [&](int d, std::int64_t k) {
-        return k == 0 ? domain.lo()[d] : k == grid[d] ? domain.hi()[d] : splits[d][k - 1];
+        if (k == 0) return domain.lo()[d];
+        return k == grid[d] ? domain.hi()[d] : splits[d][k - 1];
     };
     return between_cuts(grid, nprocs, cut, [&](std::int64_t i) { return i % nprocs; });
 }

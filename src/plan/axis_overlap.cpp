@@ -286,7 +286,8 @@ std::vector<GridOverlap::Box> GridOverlap::boxes_below(const BlockCyclic& layout
         inner /= layout.grid()[d];
         box.hi[d] = position / inner;
         if (box.hi[d] > 0) found.push_back(box);
-        box.lo[d] = box.hi[d]++;
+        box.lo[d] = box.hi[d];
+        ++box.hi[d];
         position %= inner;
     }
     return found;

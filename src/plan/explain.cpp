@@ -273,16 +273,31 @@ std::vector<int64_t> group_bounds(int64_t nprocs, int64_t max_groups) {
     return bounds;
 }
 
+/// Each group is one rank, as relabeling asks: two coordinates each, instead of boxes of them.
+void list_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
+    std::vector<std::optional<Point>> to;
+    for (int64_t r = 0; r < m.groups(); ++r)
+        to.push_back(position_of(r, overlap.layout(Side::destination)));
+    std::size_t i = 0;
+    for (int64_t r = 0; r < m.groups(); ++r) {
+        const auto from = position_of(r, overlap.layout(Side::source));
+        for (const auto& at : to) m.elems[i++] = from && at ? overlap.elems(*from, *at) : 0;
+    }
+}
+
 void sum_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
-    // The elements between groups, from those between all groups below two bounds.
     const std::size_t groups = m.bounds.size() - 1;
+    if (m.bounds.back() == m.groups()) return list_over_grids(m, overlap);
+    // The elements between groups, from those between all groups below two bounds.
     std::vector<int64_t> row(groups, 0), row_below = row;
-    for (std::size_t s = 0; s < groups; ++s, row_below = row)
+    const auto in_row = [&](std::size_t k) { return row[k] - row_below[k]; };
+    for (std::size_t s = 0; s < groups; ++s) {
         for (std::size_t t = 0; t < groups; ++t) {
             row[t] = overlap.elems_below(m.bounds[s + 1], m.bounds[t + 1]);
-            const auto in_row = [&](std::size_t k) { return row[k] - row_below[k]; };
             m.elems[s * groups + t] = in_row(t) - (t > 0 ? in_row(t - 1) : 0);
         }
+        row_below = row;
+    }
 }
 
 void sum_over_parts(TrafficMatrix& m, const MotionPlan& plan) {

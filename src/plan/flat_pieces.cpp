@@ -149,6 +149,7 @@ public:
                 own_, side.f,
                 {side.layout, own_.block, side.side, std::move(sets), side.f.lo(side.side)}, false,
                 [&](int k, const AxisSet& set, const Window& w) {
+                    if (k == 0) work_.step();  // also of pairs that turn out to share nothing
                     return side.axis(box, set, w, k);
                 },
                 *this);
@@ -169,6 +170,9 @@ public:
         work_.piece();
         visitor_.visit(std::move(piece));
     }
+    // Neither comes from blocks that are products of sets, of which boxes come as products here.
+    void visit(const BlockPair&, const BoxShape&) override {}
+    void visit(IndexPiece&&) override {}
     void visit(RangesPiece&& piece) override {
         if (piece.elems > 0) visitor_.visit(std::move(piece));
     }

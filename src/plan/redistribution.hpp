@@ -11,15 +11,14 @@
 
 namespace datamover::plan {
 
-/// Receives pieces; those of a pair of blocks come in the same order from either side. Kinds that
-/// cannot come need not be received.
+/// Receives pieces; those of a pair of blocks come in the same order from either side.
 class PieceVisitor {
 public:
     virtual ~PieceVisitor() = default;
-    virtual void visit(const BlockPair&, const BoxShape&) {}
+    virtual void visit(const BlockPair& blocks, const BoxShape& box) = 0;
     virtual void visit(ProductPiece&& piece) = 0;
-    virtual void visit(IndexPiece&&) {}
-    virtual void visit(RangesPiece&&) {}
+    virtual void visit(IndexPiece&& piece) = 0;
+    virtual void visit(RangesPiece&& piece) = 0;
 };
 
 /// Whether all indices of a set lie side by side.

@@ -156,8 +156,7 @@ void SectionCursor::enter_term() {
     num_blocks_ = every_block_ ? layout.num_blocks() : static_cast<std::int64_t>(blocks_.size());
 }
 
-/// Keeps the pieces of a redistribution that are wanted. Layouts with index lists, and ranges of
-/// the flattened array, have been refused.
+/// Keeps the pieces of a redistribution that are wanted.
 struct SectionCursor::Expansion final : PieceVisitor {
     explicit Expansion(SectionCursor& of) : cursor(of) {}
 
@@ -168,6 +167,9 @@ struct SectionCursor::Expansion final : PieceVisitor {
         if (cursor.wanted_blocks(piece.source_block, piece.destination_block))
             cursor.pieces_.push_back(std::move(piece));
     }
+    /// Layouts with index lists, and ranges of the flattened array, have been refused.
+    void visit(IndexPiece&&) override {}
+    void visit(RangesPiece&&) override {}
 
     SectionCursor& cursor;
 };

@@ -169,7 +169,10 @@ void convert_loop(const char* source, std::int64_t step, char* buffer, std::int6
             store(buffer + i * to, scalar::convert<To>(load<From>(source + i * apart)));
     };
     // Twice, so that one of the loops has a step that the compiler knows.
-    step == from ? convert_all(from) : convert_all(step);
+    if (step == from)
+        convert_all(from);
+    else
+        convert_all(step);
 }
 
 template <Op op, class T, bool with_beta>

@@ -154,7 +154,8 @@ AddressRelation ordered(const AddressRelation& relation, Side by, std::int64_t m
     if (relation.empty()) return relation;
     const AddressRelation::Storage& storage = *RelationAccess::storage(relation);
     AddressLists at = addresses_of(storage);
-    std::vector<std::int64_t>&keys = at[by], &others = at[other(by)];
+    std::vector<std::int64_t>& keys = at[by];
+    std::vector<std::int64_t>& others = at[other(by)];
     std::vector<KeyedAddress> pairs(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) pairs[i] = {keys[i], others[i]};
     const auto sort_by = [&](auto key) { geometry::sort_by(std::span(pairs), key); };

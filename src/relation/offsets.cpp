@@ -95,7 +95,8 @@ void OffsetsStorage::visit(const RunVisitor& visit) const {
 
 StoragePtr encode_offsets(const PairList& list, DifferenceCounts& found) {
     auto result = std::make_shared<OffsetsStorage>(list.elem_bytes);
-    const std::int64_t n = result->elems = list.size;
+    const std::int64_t n = list.size;
+    result->elems = n;
     AddressPair step;
     for (const Side side : both_sides) {
         const std::int64_t elem = list.elem_bytes[side], scale = list.unit[side];

@@ -113,7 +113,8 @@ StoragePtr encode_dictionary(const RunsStorage& runs) {
         keys.push_back(found->second);
     }
     result->keys = static_cast<std::int64_t>(keys.size());
-    const int log2 = result->key_bits_log2 = key_bits_log2_for(result->table.size());
+    const int log2 = key_bits_log2_for(result->table.size());
+    result->key_bits_log2 = log2;
     result->words.assign(((keys.size() << log2) + 63) / 64, 0);
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const std::size_t bit = i << log2;
