@@ -114,6 +114,8 @@ private:
     void swap(std::int64_t a, std::int64_t b, std::int64_t elems);
     void merge_forward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
                        ElementRuns& merged);
+    void merge_backward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
+                        ElementRuns& merged);
     void merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
                       ElementRuns& merged);
 

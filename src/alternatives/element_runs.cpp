@@ -105,8 +105,30 @@ void ElementSorter::merge_forward(std::int64_t begin, const ElementRuns& a, cons
     for (; ib != b.end(); ++ib) append(merged, *ib);
 }
 
-/// The first list does not fit in the buffer: what is below a pivot changes places with what is
-/// above it.
+/// The second list waits in the buffer.
+void ElementSorter::merge_backward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
+                                   ElementRuns& merged) {
+    const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
+    copy(scratch_, at(begin + size_a), size_b);
+    std::byte* from_a = at(begin + size_a);
+    std::byte* from_b = scratch_ + size_b * bytes_;
+    std::byte* to = at(begin + size_a + size_b);
+    ElementRuns reversed;
+    auto ia = a.rbegin();
+    auto ib = b.rbegin();
+    while (ia != a.rend() || ib != b.rend()) {
+        const bool take_b = ia == a.rend() || (ib != b.rend() && !(*ib < *ia));
+        std::byte*& from = take_b ? from_b : from_a;
+        const ElementRun& run = take_b ? *ib++ : *ia++;
+        from -= run.elems * bytes_;
+        to -= run.elems * bytes_;
+        copy(to, from, run.elems);
+        reversed.push_back(run);
+    }
+    for (auto run = reversed.rbegin(); run != reversed.rend(); ++run) append(merged, *run);
+}
+
+/// Neither list fits in the buffer: what is below a pivot changes places with what is above it.
 void ElementSorter::merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
                                  ElementRuns& merged) {
     const auto split = [](const ElementRuns& runs, std::ptrdiff_t n) {
@@ -134,8 +156,11 @@ ElementRuns ElementSorter::merge(std::int64_t begin, const ElementRuns& a, const
         append_all(merged, b);
         return merged;
     }
-    if (elems_of(a) <= room_)
+    const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
+    if (size_a <= std::min(size_b, room_))
         merge_forward(begin, a, b, merged);
+    else if (size_b <= room_)
+        merge_backward(begin, a, b, merged);
     else
         merge_halves(begin, a, b, merged);
     return merged;

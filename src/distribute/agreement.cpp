@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreement of all processes on a call of a migration, and moves between start and wait.
+// Agreements of all processes on calls of migrations: with counts of elements, or while a move runs.
 #include "agreement.hpp"
 
 #include <algorithm>

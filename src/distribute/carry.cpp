@@ -6,6 +6,7 @@
 // staging memory from which the receiver copies (on the node) or a message is sent (beyond it).
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "lanes.hpp"
@@ -64,18 +65,17 @@ private:
     };
     /// Tells the senders on the node where their elements belong.
     void offer_windows() {
-        std::vector<memory::SharedPlace>
-            windows;  // of the results, as far as the node reaches them
-        bool is_shared = false;
+        // Of the results, as far as the node reaches them; not before somebody needs them.
+        std::optional<std::vector<memory::SharedPlace>> windows;
         for (int r = 0; r < s_.nprocs(); ++r) {
             const int p = channel_.position(r);
             if (r == s_.rank() || p < 0 || s_.recv_counts[at(r)] == 0) continue;
-            if (!std::exchange(is_shared, true)) windows = share_results();
-            const bool reachable = windows.size() == transfer_.columns.size();
+            if (!windows) windows = share_results();
+            const bool reachable = windows->size() == transfer_.columns.size();
             Offer& offer = slot_.prepare(Topic::windows, p);
             offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
-            for (std::size_t c = 0; reachable && c < windows.size(); ++c) {
-                offer.places[c] = windows[c];
+            for (std::size_t c = 0; reachable && c < windows->size(); ++c) {
+                offer.places[c] = (*windows)[c];
                 offer.places[c].offset_bytes += next_[at(r)] * transfer_.columns[c].elem_bytes;
             }
             slot_.publish(Topic::windows, p);
@@ -101,25 +101,31 @@ private:
             for (std::size_t c = 0; stays && c < transfer_.columns.size(); ++c)
                 target.next.push_back(transfer_.results[c].data +
                                       s_.recv_starts[at(r)] * transfer_.columns[c].elem_bytes);
-            (stays                 ? direct_
-             : target.position < 0 ? staged_
-                                   : unknown_)
-                .push_back(std::move(target));
+            if (stays)
+                direct_.push_back(std::move(target));
+            else if (target.position < 0)
+                staged_.push_back(std::move(target));
+            else
+                unknown_.push_back(std::move(target));
         }
     }
 
     /// True when it is known of all targets how elements get there.
     bool find_windows() {
-        std::erase_if(unknown_, [&](Target& target) {
+        for (std::size_t i = 0; i < unknown_.size();) {
+            Target& target = unknown_[i];
             const Offer* offer = slot_.take(Topic::windows, target.position);
-            if (!offer) return false;
+            if (!offer) {
+                ++i;
+                continue;
+            }
             note_progress();
             const bool reachable = offer->kind == OfferKind::reachable;
             for (std::size_t c = 0; reachable && c < transfer_.columns.size(); ++c)
                 target.next.push_back(channel_.address(offer->places[c]));
             (reachable ? direct_ : staged_).push_back(std::move(target));
-            return true;
-        });
+            unknown_.erase(unknown_.begin() + static_cast<std::ptrdiff_t>(i));
+        }
         return unknown_.empty();
     }
 

@@ -123,22 +123,25 @@ public:
     /// Collective.
     void tell(std::span<const std::span<const std::int64_t>> mine,
               std::span<const Layout> partners) {
-        std::vector<std::int64_t> same = {shape_.dims(), std::ssize(mine), std::ssize(partners)};
-        for (const std::int64_t extent : shape_.to_vector()) same.push_back(extent);
-        const std::size_t first_partner = same.size();
-        for (const Layout& partner : partners) same.push_back(partner.digest());
+        std::vector<std::int64_t> same, words;
+        std::size_t first_partner = 0;
+        mpi::collectively(*group_, [&] {
+            same = {shape_.dims(), std::ssize(mine), std::ssize(partners)};
+            for (const std::int64_t extent : shape_.to_vector()) same.push_back(extent);
+            first_partner = same.size();
+            for (const Layout& partner : partners) same.push_back(partner.digest());
+            for (const auto& list : mine) {
+                geometry::WordDigest digest;
+                digest.put_all(list);
+                words.insert(words.end(), {std::ssize(list), digest.value()});
+            }
+        });
         mpi::require_same(*group_, same, [&](std::size_t i) -> mpi::PassedValue {
             if (i == 1) return {"numbers of lists", std::to_string(mine.size())};
             if (i == 2) return {"numbers of partners", std::to_string(partners.size())};
             if (i < first_partner) return {"shapes", shape_.to_string()};
             return {"partners", partners[i - first_partner].describe()};
         });
-        std::vector<std::int64_t> words;
-        for (const auto& list : mine) {
-            geometry::WordDigest digest;
-            digest.put_all(list);
-            words.insert(words.end(), {std::ssize(list), digest.value()});
-        }
         told_ = group_->gather(words);
     }
 

@@ -169,6 +169,12 @@ private:
         place_bits_ =
             curve_ ? curve_->place_bits() : std::bit_width(static_cast<std::uint64_t>(total - 1));
         if (total == std::int64_t{1} << place_bits_) return;
+        if (nprocs_ > total) {  // a place for each process would take more than one for each cell
+            curve_.reset();
+            for (const std::int64_t position : cell_positions(cells, order))
+                table_.push_back(static_cast<std::int32_t>(position * nprocs_ / total));
+            return;
+        }
         std::vector<std::uint64_t> starts;
         for (std::int64_t p = 0; p < nprocs_; ++p) {
             const std::int64_t position = (p * total + nprocs_ - 1) / nprocs_;

@@ -12,32 +12,52 @@
 namespace datamover {
 namespace {
 
-/// Bytes that some blocks of an array lie in, counted from its base, and their place in the
-/// scratch memory, at the same address within a cache line.
+/// Addresses that some blocks of the arrays lie between, and their place in the scratch memory, at
+/// the same address within a cache line.
 struct Span {
-    std::int64_t begin_bytes, end_bytes, place_bytes = 0;
+    std::uintptr_t begin, end;
+    std::int64_t place_bytes = 0;
 };
 
-/// Ascending and apart: blocks of the user's may lie far from each other, with other memory
-/// between them.
-std::vector<Span> spans_of(const ArrayPart& part) {
+bool is_shared(const ArrayPart& part) {
+    return part.allocation && part.allocation->segment;
+}
+
+template <class Phases, class Visit>
+void for_each_array(Phases& phases, Visit&& visit) {
+    for (auto& moves : phases)
+        for (auto& motion : moves.motions)
+            for (const Side side : both_sides) visit(motion.array[side]);
+}
+
+std::uintptr_t address_of(const ArrayPart& part, std::int64_t offset_bytes) {
+    return reinterpret_cast<std::uintptr_t>(part.base) + static_cast<std::uintptr_t>(offset_bytes);
+}
+
+/// Of the arrays in shared memory or of the others; ascending and apart: blocks of the user's may
+/// lie far from each other, with other memory between them, and fields of one array within each
+/// other.
+std::vector<Span> spans_of(const std::vector<Moves>& phases, bool shared) {
     std::vector<Span> all, spans;
-    for (const BlockMemory& block : part.memory.blocks)
-        if (const auto ends = ends_of(block, part.elem_bytes); ends.first < ends.second)
-            all.push_back({ends.first, ends.second});
-    std::ranges::sort(all, {}, &Span::begin_bytes);
+    for_each_array(phases, [&](const ArrayPart& part) {
+        for (const BlockMemory& block : part.memory.blocks) {
+            const auto ends = ends_of(block, part.elem_bytes);
+            if (is_shared(part) == shared && ends.first < ends.second)
+                all.push_back({address_of(part, ends.first), address_of(part, ends.second)});
+        }
+    });
+    std::ranges::sort(all, {}, &Span::begin);
     for (const Span& span : all)
-        if (spans.empty() || spans.back().end_bytes <= span.begin_bytes)
+        if (spans.empty() || spans.back().end <= span.begin)
             spans.push_back(span);
         else
-            spans.back().end_bytes = std::max(spans.back().end_bytes, span.end_bytes);
+            spans.back().end = std::max(spans.back().end, span.end);
     std::int64_t next = 0;
     for (Span& span : spans) {
-        const auto address = reinterpret_cast<std::uintptr_t>(part.base) +
-                             static_cast<std::uintptr_t>(span.begin_bytes);
-        span.place_bytes =
-            geometry::bounded_add(next, static_cast<std::int64_t>(address % memory::line_bytes));
-        next = geometry::bounded_add(span.place_bytes, span.end_bytes - span.begin_bytes);
+        span.place_bytes = geometry::bounded_add(
+            next, static_cast<std::int64_t>(span.begin % memory::line_bytes));
+        next = geometry::bounded_add(span.place_bytes,
+                                     static_cast<std::int64_t>(span.end - span.begin));
         next = geometry::bounded_add(next, memory::line_bytes - 1) / memory::line_bytes *
                memory::line_bytes;
     }
@@ -47,70 +67,50 @@ std::vector<Span> spans_of(const ArrayPart& part) {
 std::int64_t bytes_of(const std::vector<Span>& spans) {
     if (spans.empty()) return 0;
     const Span& last = spans.back();
-    return geometry::bounded_add(last.place_bytes, last.end_bytes - last.begin_bytes);
+    return geometry::bounded_add(last.place_bytes,
+                                 static_cast<std::int64_t>(last.end - last.begin));
 }
 
-/// All zero at first.
-ArrayPart scratch_for(const ArrayPart& array) {
-    const std::vector<Span> spans = spans_of(array);
-    ArrayPart part = array;
-    part.allocation.reset();
-    if (spans.empty()) return part;
-    const std::int64_t bytes = bytes_of(spans);
-    const bool shared = array.allocation && array.allocation->segment;
-    const auto memory = shared ? memory::SegmentPool::of_process().allocate_shared(bytes)
-                               : memory::SegmentPool::allocate_private(bytes);
-    std::memset(memory->data, 0, static_cast<std::size_t>(bytes));
+/// Has an array lie in scratch memory.
+void replace(ArrayPart& part, const std::vector<Span>& spans, const memory::AllocationPtr& memory) {
+    bool any = false;
     for (BlockMemory& block : part.memory.blocks) {
         if (block.valid.empty()) continue;
-        const std::int64_t begin = ends_of(block, part.elem_bytes).first;
-        const auto after = std::ranges::upper_bound(spans, begin, {}, &Span::begin_bytes);
-        block.offset_bytes += std::prev(after)->place_bytes - std::prev(after)->begin_bytes;
+        const std::uintptr_t begin = address_of(part, ends_of(block, part.elem_bytes).first);
+        const Span& span = *std::prev(std::ranges::upper_bound(spans, begin, {}, &Span::begin));
+        block.offset_bytes +=
+            span.place_bytes - static_cast<std::int64_t>(span.begin - address_of(part, 0));
+        const auto ends = ends_of(block, part.elem_bytes);
+        part.memory.begin_bytes = any ? std::min(part.memory.begin_bytes, ends.first) : ends.first;
+        part.memory.end_bytes = any ? std::max(part.memory.end_bytes, ends.second) : ends.second;
+        any = true;
     }
-    part.memory.begin_bytes = spans.front().place_bytes;
-    part.memory.end_bytes = bytes;
+    if (!any) return;
     part.base = memory->data;
     part.owner = memory;
-    if (shared) part.allocation = memory;
-    return part;
-}
-
-/// Calls visit(array, number of the first one that is the same) for all arrays.
-template <class Phases, class Visit>
-void for_each_array(Phases& phases, Visit&& visit) {
-    std::vector<ArrayPart> different;
-    for (auto& moves : phases)
-        for (auto& motion : moves.motions)
-            for (const Side side : both_sides) {
-                auto& array = motion.array[side];
-                const auto same = std::ranges::find_if(
-                    different, [&](const ArrayPart& other) { return is_same(array, other); });
-                const auto number = static_cast<std::size_t>(same - different.begin());
-                if (same == different.end()) different.push_back(array);
-                visit(array, number);
-            }
+    part.allocation = is_shared(part) ? memory : nullptr;
 }
 
 }  // namespace
 
 std::vector<Moves> between_scratch_arrays(std::vector<Moves> phases) {
-    std::vector<ArrayPart> scratch;
-    for_each_array(phases, [&](ArrayPart& array, std::size_t number) {
-        if (number == scratch.size()) scratch.push_back(scratch_for(array));
-        array = scratch[number];
-    });
+    for (const bool shared : {false, true}) {
+        const std::vector<Span> spans = spans_of(phases, shared);
+        if (spans.empty()) continue;
+        const std::int64_t bytes = bytes_of(spans);
+        const auto memory = shared ? memory::SegmentPool::of_process().allocate_shared(bytes)
+                                   : memory::SegmentPool::allocate_private(bytes);
+        std::memset(memory->data, 0, static_cast<std::size_t>(bytes));
+        for_each_array(phases, [&](ArrayPart& part) {
+            if (is_shared(part) == shared) replace(part, spans, memory);
+        });
+    }
     return phases;
 }
 
 std::int64_t scratch_bytes(const std::vector<Moves>& phases) {
-    std::int64_t bytes = 0;
-    std::size_t arrays = 0;
-    for_each_array(phases, [&](const ArrayPart& array, std::size_t number) {
-        if (number < arrays) return;
-        ++arrays;
-        bytes = geometry::bounded_add(bytes, bytes_of(spans_of(array)));
-    });
-    return bytes;
+    return geometry::bounded_add(bytes_of(spans_of(phases, false)),
+                                 bytes_of(spans_of(phases, true)));
 }
 
 }  // namespace datamover

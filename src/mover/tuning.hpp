@@ -61,7 +61,8 @@ std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
 // Scratch arrays that replace a mover's arrays during tuning.
 
 /// The moves between memory of the same shape, alignment and kind as their arrays, all zero at
-/// first. One array in several places is replaced by one. Local. Throws no_memory.
+/// first. Where arrays overlap, or are the same, what replaces them does and is too. Local. Throws
+/// no_memory.
 std::vector<Moves> between_scratch_arrays(std::vector<Moves> phases);
 /// Bytes that this takes. Local.
 std::int64_t scratch_bytes(const std::vector<Moves>& phases);

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,7 +110,8 @@ struct ExchangedPair {
     bool sends = false;
     PairProgram program;
     memory::AllocationPtr buffer;      ///< none where the arrays themselves are exchanged
-    std::vector<mpi::Datatype> types;  ///< per chunk: its bytes; none where MPI is told addresses
+    std::vector<mpi::Datatype> types;  ///< of bytes; none where MPI is told addresses
+    std::vector<std::size_t> type_of_chunk;
 
     /// The exchange with a process, packed or in place. `takes_addresses`: MPI's operation takes
     /// addresses as displacements.
@@ -121,8 +123,14 @@ struct ExchangedPair {
         const std::int64_t most_bytes = program.most_chunk_bytes();
         if (!program.all_in_place()) buffer = memory::SegmentPool::allocate_private(most_bytes);
         if (takes_addresses && most_bytes <= std::numeric_limits<int>::max()) return;
-        for (std::size_t i = 0; i < program.chunks(); ++i)
-            types.push_back(mpi::bytes_at(bytes_of(i), program.chunk_bytes(i)));
+        // Of a buffer there are one or two for all of what may be a great many chunks.
+        std::map<std::pair<const std::byte*, std::int64_t>, std::size_t> number;
+        for (std::size_t i = 0; i < program.chunks(); ++i) {
+            const std::pair bytes{bytes_of(i), program.chunk_bytes(i)};
+            const auto [known, is_new] = number.try_emplace(bytes, types.size());
+            if (is_new) types.push_back(mpi::bytes_at(bytes.first, bytes.second));
+            type_of_chunk.push_back(known->second);
+        }
     }
 
     std::size_t rank() const { return static_cast<std::size_t>(peer); }
@@ -156,7 +164,7 @@ struct Exchange {
             counts[i] = as_bytes ? static_cast<int>(pair.program.chunk_bytes(chunk)) : any;
             long_counts[i] = counts[i];
             displacements[i] = as_bytes ? mpi::displacement_of(pair.bytes_of(chunk)) : 0;
-            types[i] = any && !as_bytes ? pair.types[chunk].get() : MPI_BYTE;
+            types[i] = any && !as_bytes ? pair.types[pair.type_of_chunk[chunk]].get() : MPI_BYTE;
         }
         void* address(std::size_t rank) const {
             if (displacements[rank] == 0) return MPI_BOTTOM;

@@ -20,6 +20,11 @@ namespace {
 std::mutex limit_mutex;
 CacheLimit limit_in_force;
 
+CacheLimit current_limit() {
+    const std::lock_guard lock(limit_mutex);
+    return limit_in_force;
+}
+
 struct Entry {
     std::vector<std::int64_t> key;
     Mover mover;
@@ -93,10 +98,7 @@ Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
     Mover mover(comm, arguments.plan, arguments.source, arguments.destination, arguments.options);
     const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
     entries.push_front({key, mover, buffer_bytes});
-    shrink(entries, [] {
-        const std::lock_guard lock(limit_mutex);
-        return limit_in_force;
-    }());
+    shrink(entries, current_limit());
     return mover;
 }
 
