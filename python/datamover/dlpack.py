@@ -222,7 +222,7 @@ class _View:
         try:
             return np.asarray(self).view(self._dtype)
         except (ValueError, OverflowError) as error:
-            place = self.__array_interface__
+            place: Any = self.__array_interface__
             raise InvalidArgument(
                 f"{self._name} is exported by DLPack at address {place['data'][0]} with shape "
                 f"{place['shape']} and strides {place['strides']}, which no array has: {error}"

@@ -595,6 +595,8 @@ def errors_to_exit() -> Iterator[None]:
     try:
         yield
     except (Error, OSError) as e:
-        is_of_system = not isinstance(e, Error) and e.filename is not None
-        print_error(f"{e.filename}: {e.strerror}" if is_of_system else e)
+        if isinstance(e, Error) or e.filename is None:
+            print_error(e)
+        else:
+            print_error(f"{e.filename}: {e.strerror}")
         raise typer.Exit(1) from e

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreements of all processes on calls of migrations: with counts of elements, or while a move runs.
+// Agreements of all processes on calls of migrations: with counts of elements, or while a move
+// runs.
 #include "agreement.hpp"
 
 #include <algorithm>

@@ -54,8 +54,8 @@ std::vector<Span> spans_of(const std::vector<Moves>& phases, bool shared) {
             spans.back().end = std::max(spans.back().end, span.end);
     std::int64_t next = 0;
     for (Span& span : spans) {
-        span.place_bytes = geometry::bounded_add(
-            next, static_cast<std::int64_t>(span.begin % memory::line_bytes));
+        span.place_bytes =
+            geometry::bounded_add(next, static_cast<std::int64_t>(span.begin % memory::line_bytes));
         next = geometry::bounded_add(span.place_bytes,
                                      static_cast<std::int64_t>(span.end - span.begin));
         next = geometry::bounded_add(next, memory::line_bytes - 1) / memory::line_bytes *

@@ -119,7 +119,8 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::allgather_on
             waiting, [&] { return board_->all_posted(agreement); },
             [&] {
                 std::vector<int> missing = board_->not_posted(agreement);
-                for (int& process : missing) process = node_ranks_[static_cast<std::size_t>(process)];
+                for (int& process : missing)
+                    process = node_ranks_[static_cast<std::size_t>(process)];
                 throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
                                  waiting.timeout_seconds(), " s for ", processes_text(missing),
                                  " to make the same call");

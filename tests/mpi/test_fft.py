@@ -326,7 +326,7 @@ def test_different_transforms_are_an_error_of_all(comm, rng):
     plans = [dm.fft.Plan((4, 6), "c16", comm=comm) for _ in range(2)]
     odd = comm.rank == comm.size - 1
     before = plans[0].input.interior().copy()
-    with pytest.raises(dm.Mismatch, match="forward of plan.*backward of plan"):
+    with pytest.raises(dm.Mismatch, match=r"forward of plan.*backward of plan"):
         (plans[0].backward if odd else plans[0].forward)()
     with pytest.raises(dm.Mismatch, match=r"forward of plan \d+.*forward of plan \d+"):
         plans[odd].forward.start()
@@ -358,6 +358,7 @@ def test_a_plan_that_is_dropped_in_flight_ends_the_transforms_of_the_others(comm
     try:
         fft, _ = plans(own)
         fft.forward.start()
+        comm.barrier()  # nobody hears of it in start()
         if comm.rank == comm.size - 1:
             held = weakref.ref(fft.forward)
             del fft

@@ -364,7 +364,7 @@ def test_a_timeout_of_a_collective_call_names_those_that_are_missing(comm, plan)
     if comm.rank > 0:
         dm.set_timeout(0.05)
         try:
-            with pytest.raises(dm.Error, match="waited .* s") as caught:
+            with pytest.raises(dm.Error, match=r"waited .* s") as caught:
                 dm.Mover(plan, a, b)
         finally:
             dm.set_timeout(None)

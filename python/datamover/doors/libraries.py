@@ -194,19 +194,24 @@ DOORS = {
         _is_of_fft, _of_fft, lambda x: ([x.view(np.ndarray)], 0), lambda x, ghosts: world()
     ),
     "pylops_mpi": Door(
-        _having("local_array", "partition"), _of_pylops, lambda x: ([x.local_array], 0),
+        _having("local_array", "partition"),
+        _of_pylops,
+        lambda x: ([x.local_array], 0),
         lambda x, ghosts: x.base_comm,
     ),
     "heat": Door(
-        _having("larray", "split"), _of_heat, lambda x: ([x.larray], 0),
+        _having("larray", "split"),
+        _of_heat,
+        lambda x: ([x.larray], 0),
         lambda x, ghosts: x.comm.handle,
     ),
     "dolfinx": Door(
-        lambda x: hasattr(x, "local_range") or hasattr(x, "function_space"), _of_dolfinx,
-        _memory_of_dolfinx, _comm_of_dolfinx, _ghosted_of_dolfinx,
+        lambda x: hasattr(x, "local_range") or hasattr(x, "function_space"),
+        _of_dolfinx,
+        _memory_of_dolfinx,
+        _comm_of_dolfinx,
+        _ghosted_of_dolfinx,
     ),
-    "torch": Door(
-        _having("device_mesh", "placements"), _of_torch, lambda x: ([x.to_local()], 0)
-    ),
+    "torch": Door(_having("device_mesh", "placements"), _of_torch, lambda x: ([x.to_local()], 0)),
     "jax": Door(_is_of_jax, _of_jax, _memory_of_jax),
 }

@@ -147,8 +147,8 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> str:
         if not isinstance(partners, (list, tuple)):
             raise WrongType(f"partners is {partners!r}; it must be a list of layouts")
         own, given = len(mine.partners), len(partners)
-        shape = None if mine.shape is None else tuple(_int64(mine.shape).tolist())
-        return f"{shape} in indices, with {own} layouts of its own and {given} partners"
+        extents = None if mine.shape is None else tuple(_int64(mine.shape).tolist())
+        return f"{extents} in indices, with {own} layouts of its own and {given} partners"
     layout = mine.layout if isinstance(mine, Placed) else mine
     if layout.nprocs != comm.size:
         raise Mismatch(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import math
@@ -195,6 +196,7 @@ class Transform:
     ):
         self.comm = comm
         self._name = name
+        self._has_peers = comm.size > 1
         # The id of the one that is in flight. Both directions share the list instead of the plan,
         # which holds them: a cycle would keep its shared memory, and a mover in flight that was
         # dropped, until Python collects garbage.
@@ -281,6 +283,12 @@ class Transform:
         self._running[0] = None
         result, self._out = self._out, None
         return self._ends[1] if result is None else result
+
+    def __del__(self) -> None:
+        # The others would wait for exchanges that this process will not start. Local.
+        if getattr(self, "_mover", None) is not None and self._has_peers:
+            with contextlib.suppress(Exception):  # MPI may have ended, or the communicator
+                core().fail(comm_address(self.comm), "a transform in flight was deleted")
 
     def _require_started(self) -> None:
         if self._running[0] != id(self):

@@ -204,7 +204,7 @@ class ZarrArray(Reader):
             if isinstance(first, Exception) and addresses.is_address(self._path):
                 words = addresses.words_of(first)
                 raise IoFailed(f"{self._path} cannot be written: {words}") from first
-            raise first
+            raise first from first.__cause__
 
 
 async def _refuse(*_: Any) -> None:
