@@ -225,7 +225,8 @@ std::shared_ptr<const ProductStorage> with_fused_nests(const ProductStorage& pro
         Nest nest = product.nest(i);
         if (k != RowSharing::nobody) {
             const auto at = static_cast<std::ptrdiff_t>(sharing.rows(i)->first_inner_axis);
-            nest.axes.insert(nest.axes.begin() + at, {{2, nests[k].start - nest.start}});
+            const LoopAxis pair{2, nests[k].start - nest.start};
+            nest.axes.insert(nest.axes.begin() + at, NestAxis{pair});
         }
         result.append(nest, product.tables);
         if (result.num_shapes() > most_shapes) return nullptr;
