@@ -229,9 +229,10 @@ class Array(WithFree):
             raise InvalidState(
                 f"this process holds {len(self._places)} blocks; use array[block] or array.grids()"
             )
-        for block in self._places:
-            return self[block]
-        return np.empty((0,) * _block_dims(self.layout), self.dtype)
+        if not self._places:
+            return np.empty((0,) * _block_dims(self.layout), self.dtype)
+        (block,) = self._places
+        return self[block]
 
     def _require_rank(self, rank: int) -> None:
         """Raise Mismatch if this process has another rank in the array."""

@@ -149,8 +149,14 @@ class MoverOptions:
 class _Parts:
     """The checked sources and destinations that the engine binds for one plan."""
 
-    def __init__(self, place: tuple[int, int], replaces: bool, *move: Any):
-        plan, source, destination = move
+    def __init__(
+        self,
+        place: tuple[int, int],
+        replaces: bool,
+        plan: MotionPlan,
+        source: Arrays,
+        destination: Arrays,
+    ):
         rank, nprocs = place
         if not isinstance(plan, MotionPlan):
             raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")

@@ -299,7 +299,10 @@ private:
         position += block * layout.block_elems() * stored_.elem_bytes;
         const std::span bytes(staged_->origin(block),
                               static_cast<std::size_t>(elems * stored_.elem_bytes));
-        to_file ? file_.write(position, bytes) : file_.read(position, bytes);
+        if (to_file)
+            file_.write(position, bytes);
+        else
+            file_.read(position, bytes);
     }
 
     MPI_Comm comm_;

@@ -84,6 +84,8 @@ def words_of(e: BaseException) -> str:
     'OSError: 404: No bucket'
     """
     words = str(e.args[0] if isinstance(e, LookupError) and e.args else e)
+    if isinstance(e, OSError) and e.strerror:  # without its number and path, which `what` names
+        words = e.strerror
     text, is_xml, _ = words.partition("<?xml")
     said = MESSAGE.search(words) if is_xml else None
     text = text + said[1] if said else text
