@@ -72,14 +72,14 @@ public:
     bool is_complete();
     bool is_refused() const { return failed() || all_[2] != -all_[3]; }
     bool is_limited() const { return all_[1] != 0; }
-    /// If it is refused, all throw the error of the lowest process that has one, or where they call
-    /// different things. Collective where it throws.
+    /// If any process has failed, all throw the error of the lowest one; if they make different
+    /// calls, all throw mismatch. Collective where it throws.
     void raise_refusal() const;
 
-    /// All of it. True when anybody has to keep to a limit. Collective.
+    /// Posts, waits and raises. Returns whether any process has a limit. Collective.
     bool reach();
-    /// Likewise; tells everybody how many elements come, and fills recv_counts. With a failure of
-    /// its own a process sends nothing.
+    /// The same, and exchanges the numbers of elements: fills recv_counts. A process that has
+    /// failed sends none.
     bool reach_with_counts(State& state);
 
 private:

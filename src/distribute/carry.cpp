@@ -65,7 +65,7 @@ private:
     };
     /// Tells the senders on the node where their elements belong.
     void offer_windows() {
-        // Of the results, as far as the node reaches them; not before somebody needs them.
+        // Of the results; made for the first process of the node that sends elements here.
         std::optional<std::vector<memory::SharedPlace>> windows;
         for (int r = 0; r < s_.nprocs(); ++r) {
             const int p = channel_.position(r);

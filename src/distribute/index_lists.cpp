@@ -119,8 +119,8 @@ public:
         asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
     }
 
-    /// Compares what all have to pass alike, then tells all the lists' lengths and digests.
-    /// Collective.
+    /// Requires that all processes pass the same shape, partners and numbers of lists, then gathers
+    /// the lengths and digests of all lists. Collective.
     void tell(std::span<const std::span<const std::int64_t>> mine,
               std::span<const Layout> partners) {
         std::vector<std::int64_t> same, words;

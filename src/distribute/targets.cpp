@@ -296,7 +296,7 @@ struct Splitters {
     std::vector<std::uint64_t> unsigned_keys;
     std::vector<double> real_keys;
 
-    /// Throws invalid_argument where values do not ascend or are no numbers.
+    /// Throws invalid_argument if the values do not ascend or one is NaN.
     template <class Number>
     explicit Splitters(const std::vector<Number>& values) {
         check(values);

@@ -73,7 +73,7 @@ std::vector<std::string_view> entries_of(std::string_view text) {
 std::string_view unquoted(std::string_view word) {
     const bool is_quoted = word.size() > 1 && word.front() == word.back() &&
                            (word.front() == '\'' || word.front() == '"');
-    if (!is_quoted) refuse(concat("is damaged: ", word, " is no word"));
+    if (!is_quoted) refuse(concat("is damaged: ", word, " is not a quoted word"));
     return word.substr(1, word.size() - 2);
 }
 

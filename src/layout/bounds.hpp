@@ -35,7 +35,7 @@ inline void check_number(const char* what, std::int64_t number, std::int64_t end
     if (number < 0 || number >= end) refuse_number(what, number, end);
 }
 
-/// `make()`, with a shortage of memory told as the library's own error.
+/// Returns `make()`; throws no_memory if memory is short.
 template <class Make>
 auto within_memory(std::size_t blocks, Make&& make) {
     const auto refuse = [&] {

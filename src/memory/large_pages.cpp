@@ -42,7 +42,7 @@ std::byte* map_aligned(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
     auto* const begin = static_cast<std::byte*>(free);
     std::byte* const place = next_large_page(begin);
     std::byte* data = map_at(place, MAP_FIXED, fd, offset_bytes, bytes);
-    // Where that failed, nothing may be left in the place, or another thread's.
+    // After a failure the place may be unmapped, or mapped by another thread: it is left alone.
     unmap(begin, place);
     unmap(place + bytes, begin + free_bytes);
     return data;

@@ -95,6 +95,18 @@ private:
     }
 };
 
+/// Calls visit(source, destination, positions of the outer block, of the inner one) for every block
+/// of one axis by every block of the other.
+template <class Visit>
+void for_each_block_pair(const AxisLoop& outer, const AxisLoop& inner, const char* s, char* d,
+                         Visit&& visit) {
+    outer.for_each_block(s, d, [&](const char* so, char* to, std::int64_t outers) {
+        inner.for_each_block(so, to, [&](const char* si, char* di, std::int64_t inners) {
+            visit(si, di, outers, inners);
+        });
+    });
+}
+
 /// Two axes with blocks: two plain loops along the blocks of one by those of the other.
 struct TilesLeaf {
     ShapeLeaf tile;
@@ -102,14 +114,13 @@ struct TilesLeaf {
     AxisLoop inner;
 
     void operator()(const char* s, char* d) const {
-        outer.for_each_block(s, d, [&](const char* so, char* od, std::int64_t outers) {
-            inner.for_each_block(so, od, [&](const char* si, char* di, std::int64_t inners) {
-                LoopShape l = tile.shape;
-                l.outer.count = outers;
-                l.inner.count = inners;
-                tile.loop(l, si, di);
-            });
-        });
+        const auto run = [&](const char* si, char* di, std::int64_t outers, std::int64_t inners) {
+            LoopShape l = tile.shape;
+            l.outer.count = outers;
+            l.inner.count = inners;
+            tile.loop(l, si, di);
+        };
+        for_each_block_pair(outer, inner, s, d, run);
     }
     std::string describe() const { return tile.describe(); }
 };
@@ -134,13 +145,12 @@ struct UpdateTilesLeaf {
     AxisLoop along;
 
     void operator()(const char* s, char* d) const {
-        rows.for_each_block(s, d, [&](const char* so, char* od, std::int64_t count) {
-            along.for_each_block(so, od, [&](const char* si, char* di, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; i += update_tile_columns)
-                    update(si + i * along.stride.source, di + i * along.stride.destination, count,
-                           std::min(n - i, update_tile_columns));
-            });
-        });
+        const auto run = [&](const char* si, char* di, std::int64_t count, std::int64_t n) {
+            for (std::int64_t i = 0; i < n; i += update_tile_columns)
+                update(si + i * along.stride.source, di + i * along.stride.destination, count,
+                       std::min(n - i, update_tile_columns));
+        };
+        for_each_block_pair(rows, along, s, d, run);
     }
     std::string describe() const { return "tiles, " + mover.describe(); }
 

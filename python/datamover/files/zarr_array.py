@@ -195,9 +195,9 @@ class ZarrArray(Reader):
                 target = rebound(target, config={"write_empty_chunks": True})
             target[slices_at(lo, array.shape)] = elements
         except BaseException as e:
-            # The other threads fail because nothing more is written: the first failure is told.
+            # Before the others are refused, because they raise the first failure, not the refusal.
             first = self._failure = self._failure or e
-            # zarr's thread would go on with all chunks of the box, and what it writes would stay.
+            # zarr's thread would write all other chunks of the box, and nobody would remove them.
             self._array.store.set = _refuse
             addresses.done(addresses.others_settle())
             raise_no_space(first, self._path, self.spec.nbytes, ENCODED)
