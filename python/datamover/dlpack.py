@@ -225,7 +225,8 @@ class _View:
             place: Any = self.__array_interface__
             raise InvalidArgument(
                 f"{self._name} is exported by DLPack at address {place['data'][0]} with shape "
-                f"{place['shape']} and strides {place['strides']}, which no array has: {error}"
+                f"{place['shape']} and strides {place['strides']}, which NumPy cannot represent: "
+                f"{error}"
             ) from None
 
 

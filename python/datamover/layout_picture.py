@@ -204,7 +204,7 @@ class Painter:
         from matplotlib.patches import Rectangle
 
         has_room = False
-        for rank, left, top, right, bottom in boxes if len(boxes) <= MAX_LABELS else ():
+        for rank, left, top, right, bottom in boxes:
             across, down = right - left, bottom - top
             block = points[0] * across / size[0], points[1] * down / size[1]
             line, font = _line(min(block)), self._font(block)
@@ -374,14 +374,19 @@ def _most_split(layouts: Sequence[Any]) -> list[int]:
 
 
 def _boxes_of(layout: Any) -> list[Box]:
-    """Return the blocks of a floor plan of two dimensions."""
+    """Return the blocks of a floor plan of two dimensions; none if they are too many to outline."""
+    if len(layout) > MAX_LABELS:
+        return []
     corners = (layout.regions - np.asarray(layout.domain.lo)).reshape(-1, 4).tolist()
     boxes = zip(layout.owners.tolist(), corners, strict=True)
     return [(rank, left, top, right, bottom) for rank, (top, left, bottom, right) in boxes]
 
 
 def _boxes_in(owners: np.ndarray, size: tuple[int, int]) -> list[Box]:
-    """Return the blocks between changes of the owner, in pixels of an array of that size."""
+    """Return the blocks between changes of the owner in pixels; none if there are too many.
+
+    `size` is that of the array.
+    """
     rows, columns = (
         np.flatnonzero(np.diff(owners, axis=axis, prepend=-2, append=-2).any(axis=1 - axis))
         for axis in (0, 1)

@@ -162,7 +162,7 @@ class DatasetWay(ToZarr):
         return f"{self.source}:{name}", said
 
     def opener_of(self, name: str) -> Opener:
-        """Return what opens a variable."""
+        """Return the opener of a variable."""
         return lambda *_: self._open(name)
 
     def attributes_of(self, name: str) -> dict[str, Any]:

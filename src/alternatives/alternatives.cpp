@@ -97,23 +97,20 @@ void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
     const auto a = std::make_shared<Arguments>();
     a->result_owner = result.owner;
     a->no_starts.assign(at(s.nprocs()), 0);
-    Datatypes element;
-    element.add("MPI_Type_contiguous", [&](MPI_Datatype* made) {
-        return MPI_Type_contiguous(mpi::to_int(column.elem_bytes, "element size"), MPI_BYTE, made);
-    });
+    const mpi::Datatype element = mpi::contiguous(column.elem_bytes, MPI_BYTE);
     const auto places = places_by_target(s, column);
     // Displacements of MPI_Alltoallw are bytes in an int: the places go into the types instead.
     for (std::size_t r = 0; r < places.size(); ++r) {
         a->send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
             return MPI_Type_create_hindexed_block(
                 mpi::to_int(static_cast<std::int64_t>(places[r].size()), "count of elements"), 1,
-                places[r].data(), element.handles.back(), made);
+                places[r].data(), element.get(), made);
         });
         a->send_counts.push_back(places[r].empty() ? 0 : 1);
         const int count = mpi::to_int(s.recv_counts[r], "count of elements");
         const MPI_Aint start = s.recv_starts[r] * column.elem_bytes;
         a->receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
-            return MPI_Type_create_hindexed(1, &count, &start, element.handles.back(), made);
+            return MPI_Type_create_hindexed(1, &count, &start, element.get(), made);
         });
         a->receive_counts.push_back(count > 0 ? 1 : 0);
     }

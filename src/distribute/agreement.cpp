@@ -49,7 +49,7 @@ std::string Call::describe() const {
     return text;
 }
 
-Agreement::Agreement(const State& state, NodeSlot& slot, LocalError mine, Call call, bool limited)
+Agreement::Agreement(State& state, NodeSlot& slot, LocalError mine, Call call, bool limited)
     : s_(state), slot_(slot), mine_(std::move(mine)), call_(std::move(call)) {
     const std::int64_t signature = call_.signature();
     numbers_ = std::make_shared<NoticeNumbers>(
@@ -116,17 +116,17 @@ bool Agreement::reach() {
 // received (T. Hoefler, C. Siebert, A. Lumsdaine, Scalable Communication Protocols for Dynamic
 // Sparse Data Exchange, PPoPP 2010, the NBX algorithm).
 
-bool Agreement::reach_with_counts(State& s) {
-    propagating_errors(s, [&] {
-        s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
-        if (mine_.told) s.send_counts = s.recv_counts;
-        post(s.send_counts);
-        if (s.channel->messages_needed())
-            count_beyond_node(s);
+bool Agreement::reach_with_counts() {
+    propagating_errors(s_, [&] {
+        s_.recv_counts.assign(static_cast<std::size_t>(s_.nprocs()), 0);
+        if (mine_.told) s_.send_counts = s_.recv_counts;
+        post(s_.send_counts);
+        if (s_.channel->messages_needed())
+            count_beyond_node();
         else
-            s.group->wait_until([&] { return is_complete(); });
-        for (int p = 0; p < s.channel->size(); ++p)
-            s.recv_counts[static_cast<std::size_t>(s.channel->rank_of(p))] =
+            s_.group->wait_until([&] { return is_complete(); });
+        for (int p = 0; p < s_.channel->size(); ++p)
+            s_.recv_counts[static_cast<std::size_t>(s_.channel->rank_of(p))] =
                 slot_.collected()[static_cast<std::size_t>(p)].count;
     });
     raise_refusal();
@@ -134,22 +134,22 @@ bool Agreement::reach_with_counts(State& s) {
 }
 
 /// Counts to and from other nodes; completes the agreement, which was posted.
-void Agreement::count_beyond_node(State& s) {
+void Agreement::count_beyond_node() {
     const int tag = slot_.count_tag();
-    const auto counts = std::make_shared<std::vector<std::int64_t>>(s.send_counts);
-    mpi::Messages sends(*s.group, tag);
-    for (int r = 0; r < s.nprocs(); ++r) {
+    const auto counts = std::make_shared<std::vector<std::int64_t>>(s_.send_counts);
+    mpi::Messages sends(*s_.group, tag);
+    for (int r = 0; r < s_.nprocs(); ++r) {
         std::int64_t& count = (*counts)[static_cast<std::size_t>(r)];
-        if (count == 0 || s.channel->position(r) >= 0) continue;
+        if (count == 0 || s_.channel->position(r) >= 0) continue;
         sends.send_synchronously({reinterpret_cast<std::byte*>(&count), sizeof count}, r, counts);
     }
-    const auto arriving = std::make_shared<std::vector<std::int64_t>>(s.send_counts.size(), 0);
-    mpi::Messages receives(*s.group, tag);
+    const auto arriving = std::make_shared<std::vector<std::int64_t>>(s_.send_counts.size(), 0);
+    mpi::Messages receives(*s_.group, tag);
     bool all_sent = false;
-    s.group->wait_until([&] {
+    s_.group->wait_until([&] {
         int arrived = 0;
         MPI_Status status;
-        mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, s.group->comm(), &arrived, &status),
+        mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, s_.group->comm(), &arrived, &status),
                    "MPI_Iprobe");
         if (arrived) {
             std::int64_t& count = (*arriving)[static_cast<std::size_t>(status.MPI_SOURCE)];
@@ -162,7 +162,7 @@ void Agreement::count_beyond_node(State& s) {
         if (all_sent) begin();
         return false;
     });
-    s.recv_counts = *arriving;
+    s_.recv_counts = *arriving;
 }
 
 // Moves of elements between start and wait.

@@ -58,7 +58,7 @@ struct Call {
 /// a reduction.
 class Agreement {
 public:
-    Agreement(const State& state, NodeSlot& slot, LocalError mine, Call call, bool limited = false);
+    Agreement(State& state, NodeSlot& slot, LocalError mine, Call call, bool limited = false);
     ~Agreement();
     Agreement(const Agreement&) = delete;
     Agreement& operator=(const Agreement&) = delete;
@@ -68,7 +68,7 @@ public:
     void post(const std::vector<std::int64_t>& counts = {});
     /// Tells those beyond it. Never waits. All processes begin theirs in the same order.
     void begin();
-    /// Once it is true, the others are known.
+    /// Once it is true, is_refused and is_limited have the answers of all processes.
     bool is_complete();
     bool is_refused() const { return failed() || all_[2] != -all_[3]; }
     bool is_limited() const { return all_[1] != 0; }
@@ -80,13 +80,13 @@ public:
     bool reach();
     /// The same, and exchanges the numbers of elements: fills recv_counts. A process that has
     /// failed sends none.
-    bool reach_with_counts(State& state);
+    bool reach_with_counts();
 
 private:
     bool failed() const { return all_[0] != 0; }
-    void count_beyond_node(State& state);
+    void count_beyond_node();
 
-    const State& s_;
+    State& s_;
     NodeSlot& slot_;
     LocalError mine_;
     Call call_;

@@ -135,7 +135,7 @@ void begin_move(State& s, const std::string& method) {
 
 /// A slot for a call that all processes have agreed on. Collective; throws what kept any of them
 /// from taking part.
-distribute::SlotClaim agreed(const State& s, const distribute::LocalError& mine,
+distribute::SlotClaim agreed(State& s, const distribute::LocalError& mine,
                              const distribute::Call& call) {
     distribute::SlotClaim claim(s.channel);
     distribute::Agreement(s, claim.slot(), mine, call).reach();
@@ -209,7 +209,7 @@ Migration::State::State(mpi::ProcessGroupPtr of_group,
     });
     if (distribute::Agreement(*this, slot, mine, {"construction", options.carry},
                               options.max_bytes > 0)
-            .reach_with_counts(*this)) {
+            .reach_with_counts()) {
         constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
         limit_bytes = -group->maximum({options.max_bytes > 0 ? -options.max_bytes : -none}).front();
     }

@@ -186,7 +186,7 @@ private:
 using OperationPtr = std::unique_ptr<Operation>;
 /// Moves the elements of at most offered_columns columns.
 OperationPtr make_transfer(State& state, NodeSlot& slot, const ColumnTransfer& transfer);
-/// The method "partition": moves likewise many in stable order. Collective.
+/// The method "partition": moves at most offered_columns columns in stable order. Collective.
 void carry_by_partition(State& state, NodeSlot& slot, const ColumnTransfer& transfer, bool stable);
 /// Likewise in place: replaces the elements of a buffer by those that arrive, in stable order or
 /// keeping that of those that stay.

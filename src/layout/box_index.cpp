@@ -65,7 +65,7 @@ void BoxIndex::halve(const Range& range, std::vector<Key>& keys) {
         if (spread(d) > spread(widest)) widest = d;
     for (std::int64_t i = range.begin; i < range.end; ++i)
         keys[i] = {centre(rows_[i], widest), rows_[i]};
-    // Spelled out, it is a fifth faster than that of pairs.
+    // A fifth faster than the comparison of std::pair.
     const auto before = [](const Key& a, const Key& b) {
         return a.first != b.first ? a.first < b.first : a.second < b.second;
     };

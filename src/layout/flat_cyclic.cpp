@@ -3,7 +3,6 @@
 #include "datamover/flat_cyclic.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "bounds.hpp"

@@ -33,7 +33,7 @@ void unmap(std::byte* begin, std::byte* end) {
     if (end > begin) munmap(begin, static_cast<std::size_t>(end - begin));
 }
 
-/// Maps to a multiple of a large page, of addresses that nothing else is mapped to.
+/// Maps at a multiple of a large page, among addresses that nothing else is mapped to.
 std::byte* map_aligned(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
     const std::int64_t free_bytes = bytes + large_page_bytes;
     void* free = mmap(nullptr, static_cast<std::size_t>(free_bytes), PROT_NONE,

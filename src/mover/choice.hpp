@@ -98,10 +98,11 @@ std::vector<std::vector<transport::Pair>> choose_pairs(const transport::BindCont
                                                        std::vector<PairReason>& reasons);
 
 /// Sets rings aside for the messages that come from each process of the node (`incoming_bytes`, 0
-/// for none), for elements of at most `elem_bytes`, and offers them to the senders; maps those that
-/// this process sends through. Slots have `chunk_bytes`, a ring at most `ring_bytes` (0: as usual).
-/// A process that cannot have the memory offers nothing, one that cannot map a ring throws
-/// no_memory. `binding` is this process's number of the binding. Collective on the node.
+/// for none) and offers them to the senders, and maps those that this process sends through: sets
+/// `rings_in` and `rings_out` of the context. Slots have `chunk_bytes`, a ring at most `ring_bytes`
+/// (0: as usual). A process that cannot allocate the memory offers nothing; one that cannot map a
+/// ring throws no_memory. `binding` is this process's number of the binding. Collective on the
+/// node.
 void offer_slots(transport::BindContext& context, const std::vector<std::int64_t>& incoming_bytes,
                  std::int64_t chunk_bytes, std::int64_t ring_bytes, std::uint64_t binding);
 

@@ -45,7 +45,8 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
     throw error;
 }
 
-/// Keeps other threads from starting a mover while this one changes it; without success in flight.
+/// Keeps other threads from starting a mover while this one changes it. Not held if it is in
+/// flight.
 std::unique_lock<Round> try_locked(Round& round) {
     return {round, std::try_to_lock};
 }

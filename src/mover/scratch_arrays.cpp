@@ -2,7 +2,7 @@
 // Scratch arrays that replace a mover's arrays during tuning.
 #include <algorithm>
 #include <cstring>
-#include <utility>
+#include <iterator>
 #include <vector>
 
 #include "geometry/checked.hpp"
@@ -71,7 +71,7 @@ std::int64_t bytes_of(const std::vector<Span>& spans) {
                                  static_cast<std::int64_t>(last.end - last.begin));
 }
 
-/// Has an array lie in scratch memory.
+/// Replaces the memory of an array by its place in the scratch memory.
 void replace(ArrayPart& part, const std::vector<Span>& spans, const memory::AllocationPtr& memory) {
     bool any = false;
     for (BlockMemory& block : part.memory.blocks) {

@@ -2,7 +2,6 @@
 // The reduction over all processes when a mover is bound.
 #include "survey.hpp"
 
-#include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>

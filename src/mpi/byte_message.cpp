@@ -21,7 +21,7 @@ void Datatype::commit() {
 
 Datatype contiguous(std::int64_t count, MPI_Datatype of) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
-    check(MPI_Type_contiguous(to_int(count, "an element"), of, &made), "MPI_Type_contiguous");
+    check(MPI_Type_contiguous(to_int(count, "element size"), of, &made), "MPI_Type_contiguous");
     return Datatype(made);
 }
 

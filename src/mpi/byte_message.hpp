@@ -38,7 +38,7 @@ struct PlacedDatatype {
     Datatype type;
 };
 
-/// `count` of a type, one behind the other.
+/// `count` elements of a type, without gaps; not committed.
 Datatype contiguous(std::int64_t count, MPI_Datatype of);
 
 /// One of each, in this order.

@@ -54,12 +54,7 @@ void ProcessGroup::wait_until(const std::function<bool()>& done, Load load,
     Waiting waiting(*this);
     if (load == Load::data) waiting.stay_awake();
     if (!board_) waiting.defer_deadline();
-    wait(waiting, done, call);
-}
-
-void ProcessGroup::wait(Waiting& waiting, const std::function<bool()>& done,
-                        const char* call) const {
-    mpi::wait(waiting, done, [&] {
+    wait(waiting, done, [&] {
         throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
                          waiting.timeout_seconds(), " s ",
                          call ? concat("in ", call, " for the other processes")
@@ -115,7 +110,7 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::allgather_on
         Waiting waiting(*this);
         waiting.sleep_by(
             [&](std::chrono::nanoseconds longest) { board_->sleep(agreement, longest); });
-        mpi::wait(
+        wait(
             waiting, [&] { return board_->all_posted(agreement); },
             [&] {
                 std::vector<int> missing = board_->not_posted(agreement);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"

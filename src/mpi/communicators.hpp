@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "mpi/checked_call.hpp"
 #include "process_group.hpp"

@@ -115,7 +115,7 @@ public:
     void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
     /// The position of one that has asked for something else than the first; none has: none.
     std::optional<std::size_t> first_mismatch(std::uint64_t agreement) const;
-    /// What each of them has said, in order of rank; none where any has more than `Said::most`.
+    /// What each of them has said, in order of rank; none if any has more than `most`.
     std::optional<std::vector<std::vector<std::int64_t>>> collect(std::uint64_t agreement) const;
     /// Whether there is a notice, also one that has just come from another node.
     bool shows_failure();

@@ -189,8 +189,6 @@ private:
     bool all_on_node(bool mine) const;
     bool create_failure_boards();
     bool is_one_node() const { return std::ssize(node_ranks_) == size_; }
-    void wait(Waiting& waiting, const std::function<bool()>& done,
-              const char* call = nullptr) const;
     std::vector<std::int64_t> largest(FailureBoard::Question question,
                                       std::vector<std::int64_t> values) const;
     std::optional<std::vector<std::vector<std::int64_t>>> allgather_on_node(

@@ -294,12 +294,13 @@ std::vector<GridOverlap::Box> GridOverlap::boxes_below(const BlockCyclic& layout
 }
 
 int64_t GridOverlap::elems_below(int64_t source, int64_t destination) const {
+    const std::vector<Box> to = boxes_below(layouts_.destination, destination);
     int64_t sum = 0;
     for (const Box& s : boxes_below(layouts_.source, source))
-        for (const Box& t : boxes_below(layouts_.destination, destination))
+        for (const Box& t : to)
             sum += product([&](const AxisOverlap& axis, const PerSide<int>& dim) {
-                const int from = dim.source, to = dim.destination;
-                return axis.shared(s.lo[from], s.hi[from], t.lo[to], t.hi[to]);
+                return axis.shared(s.lo[dim.source], s.hi[dim.source], t.lo[dim.destination],
+                                   t.hi[dim.destination]);
             });
     return sum;
 }

@@ -85,7 +85,7 @@ HaloExchange widths_of(const LevelOptions& options, int dims) {
     const Point none = Point::filled(dims, 0);
     return {options.lower.dims() == 0 ? none : options.lower,
             options.upper.dims() == 0 ? none : options.upper, options.periodic,
-            options.wraps.empty() ? plan::wraps_of(options.periodic, dims) : options.wraps};
+            plan::wraps_of(options.wraps, options.periodic, dims)};
 }
 
 /// Everything that `level`, or a periodic image of it, has for the boxes of `needed`.

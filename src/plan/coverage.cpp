@@ -34,7 +34,7 @@ std::int64_t SectionBlock::elems_in(const Window& window) const {
 }
 
 bool SectionBlock::empty() const {
-    return std::ranges::any_of(sets, [](const AxisSet& s) { return s.size() == 0; });
+    return any_is_empty(sets);
 }
 
 bool SectionBlock::lowest_in(const Region& box, Point& t) const {
@@ -47,13 +47,17 @@ bool SectionBlock::lowest_in(const Region& box, Point& t) const {
     return true;
 }
 
-void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Window& window,
-                    const std::vector<Window>& held) {
+std::vector<Region> uncovered(const Window& window, const std::vector<Window>& held) {
     const auto region_of = [](const Window& w) { return Region(w.lo, w.lo + w.extent); };
     std::vector<Region> boxes;
     for (const Window& w : held) boxes.push_back(region_of(w));
+    return subtract_all(region_of(window), boxes);
+}
+
+void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Window& window,
+                    const std::vector<Window>& held) {
     Point t = frame.extent;
-    for (const Region& free : subtract_all(region_of(window), boxes))
+    for (const Region& free : uncovered(window, held))
         if (block.lowest_in(free, t))
             refuse_missing(block.layout, block.block, block.side,
                            frame.index(other(block.side), t));

@@ -26,6 +26,9 @@ struct SectionBlock {
     Point lo;                   ///< per dimension of t
 };
 
+/// The parts of a window that none of the windows `held` covers.
+std::vector<Region> uncovered(const Window& window, const std::vector<Window>& held);
+
 /// Throws mismatch, naming process and index, where the block holds something in the window that is
 /// in none of the boxes `held` by the other side. The cost follows the boxes.
 void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Window& window,

@@ -273,7 +273,7 @@ std::vector<int64_t> group_bounds(int64_t nprocs, int64_t max_groups) {
     return bounds;
 }
 
-/// Each group is one rank, as relabeling asks: two coordinates each, instead of boxes of them.
+/// The matrix of single ranks, as relabeling needs it: cheaper than by boxes of grid positions.
 void list_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
     std::vector<std::optional<Point>> to;
     for (int64_t r = 0; r < m.groups(); ++r)

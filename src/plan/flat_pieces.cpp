@@ -27,6 +27,10 @@ bool may_meet(const AxisSet& a, const AxisSet& b) {
     return apart < a.length || common - apart < b.length;
 }
 
+bool any_is_wanted(int, const AxisSet&) {
+    return true;
+}
+
 /// Whether boxes of ranges would be many of which each comes again only a few times: then the runs
 /// themselves take less memory and time. Never where their number would be beyond all bounds; and
 /// where going through them once for each of the `blocks` that may be met is, only where boxes are
@@ -47,7 +51,7 @@ std::int64_t blocks_of(const Layout& layout) {
     return grid ? grid->num_blocks() / grid->replicas() : layout.num_blocks();
 }
 
-/// A flat side of a redistribution, and how the other one belongs to it.
+/// The flat side of a redistribution, and how the indices of the other side correspond to it.
 struct FlatSide {
     FlatSide(const BlockOfTerm& own, const SectionFrame& frame, Side of)
         : f(frame),
@@ -81,7 +85,7 @@ struct FlatSide {
         return {f.whole()};
     }
 
-    /// Of a part of the section that is one box, as a layout of all of it would hold.
+    /// A window of the section as the sets of a block of the other side that holds just that.
     std::vector<AxisSet> sets_of(const Window& w) const {
         std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
         for (int k = 0; k < dims(); ++k) {
@@ -141,8 +145,7 @@ public:
                      std::max(side.flat.num_filled_blocks(), blocks_of(side.other_layout)));
         if (side.side != own_.own) return of_product(by_runs);
         if (by_runs) return of_ranges_by_runs();
-        const auto all = [](int, const AxisSet&) { return true; };
-        for_each_box(own_.block, all, [&](const FlatBox& box) {
+        for_each_box(own_.block, any_is_wanted, [&](const FlatBox& box) {
             std::vector<AxisSet> sets;
             for (int k = 0; k < side.dims(); ++k) sets.push_back(side.along(box, k).set);
             product_pieces(
@@ -158,8 +161,7 @@ public:
 
     std::vector<FlatBox> boxes_of(std::int64_t flat_block) {
         std::vector<FlatBox> boxes;
-        const auto all = [](int, const AxisSet&) { return true; };
-        for_each_box(flat_block, all, [&](const FlatBox& box) {
+        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
             work_.piece();
             boxes.push_back(box);
         });
@@ -170,7 +172,7 @@ public:
         work_.piece();
         visitor_.visit(std::move(piece));
     }
-    // Neither comes from blocks that are products of sets, of which boxes come as products here.
+    // Not called: there are no index lists here, and boxes are made as products.
     void visit(const BlockPair&, const BoxShape&) override {}
     void visit(IndexPiece&&) override {}
     void visit(RangesPiece&& piece) override {
@@ -202,7 +204,7 @@ private:
     /// A block that is a product of sets and the flat blocks that it meets.
     void of_product(bool by_runs) {
         const auto sets = side.other_layout.axis_sets(own_.block);
-        if (std::ranges::any_of(sets, [](const AxisSet& s) { return s.size() == 0; })) return;
+        if (any_is_empty(sets)) return;
         const auto windows = side.windows_at(own_.block);
         const auto wanted = [in_flat = side.sets_in_flat(sets)](int d, const AxisSet& set) {
             return may_meet(in_flat[static_cast<std::size_t>(d)], set);
@@ -242,7 +244,7 @@ private:
         for (std::int64_t block = 0; block < blocks_of(side.other_layout); ++block) {
             work_.step();
             const auto sets = side.other_layout.axis_sets(block);
-            if (std::ranges::any_of(sets, [](const AxisSet& s) { return !s.size(); })) continue;
+            if (any_is_empty(sets)) continue;
             for (const Window& w : side.windows_at(block)) {
                 RangesPiece piece =
                     counted(own_.pair_with(block), side.runs_with(sets, own_.block, w));
@@ -259,24 +261,18 @@ private:
         }
         const FloorPlan* boxes = side.other_layout.floor_plan();
         if (!boxes || !own_.needs_all()) return;
-        if (own_.finds_all(*boxes, elems, in_part(side.f.whole()).elems)) return;
-        std::vector<Region> held;
-        for (const Window& w :
-             windows_of(*boxes, boxes->find(boxes->bounding_box()), side.f, other(side.side)))
-            held.push_back({w.lo, w.lo + w.extent});
         const Window all = side.f.whole();
-        for (const Region& free : subtract_all({all.lo, all.lo + all.extent}, held))
-            refuse_any_in({free.lo(), free.shape()});
+        const RangesPiece whole = counted({}, side.runs_with(side.sets_of(all), own_.block, all));
+        if (own_.finds_all(*boxes, elems, whole.elems)) return;
+        const auto held =
+            windows_of(*boxes, boxes->find(boxes->bounding_box()), side.f, other(side.side));
+        for (const Region& free : uncovered(all, held)) refuse_any_in({free.lo(), free.shape()});
     }
 
-    RangesPiece in_part(const Window& w) {
-        return counted({}, side.runs_with(side.sets_of(w), own_.block, w));
-    }
-
-    /// Throws where the flat block has an element in a window, which no box holds.
+    /// Throws if the flat block has an element in this window, of which no box holds any.
     void refuse_any_in(const Window& w) {
         const auto sets = side.sets_of(w);
-        const RangesPiece piece = in_part(w);
+        const RangesPiece piece = counted({}, side.runs_with(sets, own_.block, w));
         piece.runs->for_each(0, piece.end, [&](const FlatRun& run) {
             Point index = w.lo;
             for (int d = 0; d < side.dims(); ++d)

@@ -293,7 +293,8 @@ const FloorPlan& boxes_for_halo(const Layout& layout) {
                      "plan or a block-cyclic layout of block and * only");
 }
 
-std::vector<bool> wraps_of(const Region& periodic, int dims) {
+std::vector<bool> wraps_of(const std::vector<bool>& given, const Region& periodic, int dims) {
+    if (!given.empty()) return given;
     return std::vector<bool>(static_cast<std::size_t>(dims), periodic.dims() > 0);
 }
 
@@ -401,8 +402,7 @@ MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic, const std::vector<bool>& wraps, bool corners,
                 std::int64_t colors, std::int64_t color) {
     MotionPlan result{layout, layout};
-    result.add(HaloExchange{lower, upper, periodic,
-                            wraps.empty() ? plan::wraps_of(periodic, layout.dims()) : wraps,
+    result.add(HaloExchange{lower, upper, periodic, plan::wraps_of(wraps, periodic, layout.dims()),
                             corners, false, colors, color});
     return result;
 }

@@ -21,10 +21,10 @@ const FloorPlan& boxes_for_halo(const Layout& layout);
 /// Whether an exchange goes across the ends of dimension d.
 bool wraps(const HaloExchange& exchange, int d);
 
-/// The dimensions in which a periodic domain wraps around where nothing else is said: all. A region
-/// of no dimensions is no domain; one of some that holds no point is refused by
+/// The dimensions in which a periodic domain wraps around: `given`, or all if that is empty. A
+/// region without dimensions is not a domain; one that has dimensions but no point is refused by
 /// `check_halo_exchange`.
-std::vector<bool> wraps_of(const Region& periodic, int dims);
+std::vector<bool> wraps_of(const std::vector<bool>& given, const Region& periodic, int dims);
 
 /// The length of the period per dimension, 0 where nothing wraps.
 Point period_of(const HaloExchange& exchange, int dims);

@@ -2,8 +2,10 @@
 // Pieces of a redistribution that begin or end in one block.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
@@ -24,6 +26,11 @@ public:
 /// Whether all indices of a set lie side by side.
 inline bool is_interval(const AxisSet& set) {
     return set.end - set.first <= set.length;
+}
+
+/// Whether a product of sets is empty.
+inline bool any_is_empty(const std::vector<AxisSet>& sets) {
+    return std::ranges::any_of(sets, [](const AxisSet& set) { return set.size() == 0; });
 }
 
 /// A box of the shared coordinate t of a redistribution.

@@ -8,7 +8,8 @@
 
 namespace datamover {
 
-/// A source and a destination address in bytes, the distance of two such, or the stride of both.
+/// A source and a destination address in bytes, the distance between two such pairs, or a stride of
+/// each side.
 using AddressPair = PerSide<std::int64_t>;
 
 constexpr bool operator==(AddressPair a, AddressPair b) {
@@ -23,7 +24,7 @@ constexpr AddressPair operator-(AddressPair a, AddressPair b) {
 constexpr AddressPair operator*(std::int64_t n, AddressPair a) {
     return {n * a.source, n * a.destination};
 }
-/// Of positions and the bytes between them, on each side.
+/// Multiplies the positions on each side by the bytes between them.
 constexpr AddressPair operator*(AddressPair a, AddressPair b) {
     return {a.source * b.source, a.destination * b.destination};
 }
@@ -39,7 +40,7 @@ struct LoopAxis {
     bool operator==(const LoopAxis&) const = default;
 };
 
-/// `count` elements, positions or bytes side by side, from a pair of addresses on.
+/// `count` contiguous elements, positions or bytes that start at a pair of addresses.
 struct Block {
     AddressPair start;
     std::int64_t count = 0;

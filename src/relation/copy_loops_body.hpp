@@ -21,7 +21,7 @@ template <std::int64_t bytes>
     _mm512_mask_storeu_epi8(d, mask, _mm512_maskz_loadu_epi8(mask, s));
 }
 #else
-/// At least `bytes`, up to twice as many, by two overlapping moves.
+/// From `bytes` to twice as many bytes, by two overlapping moves.
 template <std::int64_t bytes>
 [[gnu::always_inline]] inline void move_overlapping(char* d, const char* s, std::int64_t n) {
     using Value = typename Bytes<bytes>::type;
@@ -85,7 +85,7 @@ template <std::int64_t bytes>
     }
 }
 
-/// A row of elements, so many of them at a time.
+/// A row of elements, `together` of them per iteration.
 template <std::int64_t bytes, int together>
 [[gnu::always_inline]] inline void unrolled_row(const char* s, std::int64_t is, char* d,
                                                 std::int64_t id, std::int64_t n) {
@@ -114,6 +114,12 @@ void rows_of(const LoopShape& l, const char* source, char* destination) {
                    destination + p * l.planes.stride.destination);
 }
 
+/// From two pieces per row on, by their number.
+template <std::int64_t bytes, std::size_t... k>
+constexpr void fill_short_rows(ShapeLoop* loops, std::index_sequence<k...>) {
+    ((loops[k + 2] = rows_of<bytes, static_cast<std::int64_t>(k + 2)>), ...);
+}
+
 template <std::int64_t bytes>
 void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
     if constexpr (go_in_pairs(bytes))
@@ -138,7 +144,7 @@ template <std::int64_t bytes>
 using Unsigned =
     std::conditional_t<bytes <= 2, std::conditional_t<bytes == 1, std::uint8_t, std::uint16_t>,
                        std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>;
-/// A number that stands anywhere.
+/// An integer at any address.
 template <std::int64_t bytes>
 struct Word {
     typedef Unsigned<bytes> type __attribute__((may_alias, aligned(1)));
@@ -365,12 +371,9 @@ constexpr CopyLoops plain_loops(const char* level) {
         ((loops.tiles[k] = tiles<class_bytes[k], tile_edge>), ...);
         ((loops.low_tiles[k] = tiles<class_bytes[k], tile_edge / 2>), ...);
         ((loops.row[k] = row<class_bytes[k]>), ...);
-        ((loops.short_rows[k][2] = rows_of<class_bytes[k], 2>), ...);
-        ((loops.short_rows[k][3] = rows_of<class_bytes[k], 3>), ...);
-        ((loops.short_rows[k][4] = rows_of<class_bytes[k], 4>), ...);
-        ((loops.short_rows[k][5] = rows_of<class_bytes[k], 5>), ...);
-        ((loops.short_rows[k][6] = rows_of<class_bytes[k], 6>), ...);
-        ((loops.short_rows[k][7] = rows_of<class_bytes[k], 7>), ...);
+        (fill_short_rows<class_bytes[k]>(loops.short_rows[k],
+                                         std::make_index_sequence<longest_short_row - 1>{}),
+         ...);
     }(std::make_index_sequence<size_classes>{});
     [&]<std::size_t... k>(std::index_sequence<k...>) {
         ((loops.gather[k] = offset_loop<class_bytes[k], true>), ...);

@@ -37,7 +37,7 @@ struct [[gnu::visibility("hidden")]] CopyKernel::Program {
     StoragePtr storage;  ///< kept for steps that decode it while they run, unless it keeps them
     std::unique_ptr<const CopyStep> decoding;
     const ProductStorage* product = nullptr;     ///< that of the relation, or `made`
-    std::shared_ptr<const ProductStorage> made;  ///< where other nests are better run
+    std::shared_ptr<const ProductStorage> made;  ///< if the nests to run are not the relation's
     std::vector<StepList> steps_of_shape;
     /// Of each shape, where each is one loop: small nests take little more than to find their loop.
     std::vector<LoopCall> call_of_shape;

@@ -93,7 +93,7 @@ std::string ElementMover::describe() const {
     return text;
 }
 
-// Apart from what needs a buffer: short rows take no longer than to find their loop.
+// Without a buffer on its stack: a short row takes no longer than finding its loop.
 void ElementMover::update(const char* source, std::int64_t source_step, char* destination,
                           std::int64_t destination_step, std::int64_t n) const {
     if (convert_.first == nullptr)

@@ -124,8 +124,8 @@ struct OffsetsStorage final : EncodedStorage<Encoding::offsets> {
     AddressPair unit{1, 1};           ///< bytes that one step of an offset stands for
 };
 
-/// One dimension of a nest: positions with fixed byte strides, or, at these strides, the positions
-/// of a table, of which `count` is the size then.
+/// One dimension of a nest: positions with fixed byte strides. If there is a table, its positions
+/// are multiplied by the strides, and `count` is its size.
 struct NestAxis : LoopAxis {
     const AxisTable* table = nullptr;
 

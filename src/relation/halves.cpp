@@ -19,8 +19,8 @@ AddressPair exchanged(AddressPair pair) {
     return {pair.destination, pair.source};
 }
 
-/// The number of every shape once `change` has been applied to its axes, outermost last, from the
-/// table of each of which `table_of` makes its new one.
+/// Adds every shape with changed axes, and returns their new numbers. Calls change(stride, elements
+/// of the axes inside) for each axis, innermost first, and replaces its table t by table_of(t).
 template <class Change, class TableOf>
 std::vector<std::int64_t> changed_shapes(const ProductStorage& from, ProductBuilder& result,
                                          Change&& change, TableOf&& table_of) {

@@ -79,8 +79,8 @@ void move_offsets(const OffsetsStorage& offsets, const OffsetChunk& chunk, std::
         copy_loops().scatter[size](row, source, destination + own.base);
 }
 
-/// Elements that pass through a buffer at a time where neither side is even: gathered, then
-/// scattered, they take two thirds of the time of single moves (measured).
+/// Moves a chunk through a buffer if neither side is even: gathered, then scattered, its elements
+/// take two thirds of the time of single moves (measured).
 void move_staged(const OffsetsStorage& offsets, const OffsetChunk& chunk, const DecodedMover& mover,
                  const char* source, char* destination) {
     constexpr std::int64_t staged_elems = 512, widest_elem_bytes = 32;
@@ -94,7 +94,7 @@ void move_staged(const OffsetsStorage& offsets, const OffsetChunk& chunk, const 
     }
 }
 
-/// Where elements are updated or of unusual size, addresses are decoded, so many at a time.
+/// If elements are updated or of unusual size, addresses are decoded in batches.
 void move_batches(const OffsetsStorage& offsets, const OffsetChunk& chunk,
                   const DecodedMover& mover, const char* source, char* destination) {
     constexpr std::int64_t batch_elems = 128;

@@ -56,7 +56,7 @@ std::int64_t unit_of(const std::int64_t* a, std::int64_t n, std::int64_t scale,
     if (scale != 1) return scale;
     auto bits = static_cast<std::uint64_t>(elem_bytes);
     for (std::int64_t i = 0; i < n; ++i) bits |= static_cast<std::uint64_t>(a[i] - a[0]);
-    // Nothing is divided where elements are as long as the power of two in all differences.
+    // If elements are as long as this power of two, which is usual, nothing has to be divided.
     const std::int64_t power_of_two = std::int64_t{1} << std::countr_zero(bits);
     std::int64_t unit = elem_bytes;
     for (std::int64_t i = 0; i < n && unit > power_of_two; ++i)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Bodies of the loops that distribute elements, compiled once per instruction set. Included once
-// per instruction set level, inside a namespace of that level, after `block_elems`, `matching`,
-// `packed` and `most_packed` if it has them (DATAMOVER_PACKS). No include guard: that is the point.
+// per instruction set level, inside a namespace of that level, after tile_body.hpp and
+// `block_elems`, `matching`, `packed` and `most_packed` if it has them (DATAMOVER_PACKS). No
+// include guard: that is the point.
 
 template <class Target>
 bool encode_targets(const std::byte* targets, std::int64_t n, std::uint8_t* codes, int nprocs) {

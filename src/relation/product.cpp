@@ -9,7 +9,7 @@ namespace datamover {
 
 namespace {
 
-/// Calls visit for the rows of a nest that has these axes inside of a place, in order.
+/// Calls visit for the rows of a nest that starts at `at` and has these axes, in order.
 void walk_rows(std::span<const NestAxis> axes, AddressPair at, AddressPair elem_bytes,
                const RunVisitor& visit) {
     if (axes.empty()) return visit({at, 1, elem_bytes});
@@ -76,7 +76,7 @@ void fold_axes(std::vector<NestAxis>& axes) {
 void fold_nest(Nest& nest) {
     std::vector<NestAxis> axes;
     axes.reserve(3 * nest.axes.size());
-    // The step of a single one is any number.
+    // The step of a single position may be any number: its product may not fit.
     const auto append = [&](std::int64_t count, AddressPair step, AddressPair stride) {
         if (count > 1) axes.push_back({{count, step * stride}});
     };

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "datamover/advanced/decoding_costs.hpp"
 #include "geometry/make_error.hpp"
@@ -171,25 +173,26 @@ RelationCacheStatistics RelationCache::statistics() const {
 
 namespace {
 
-/// Throws unless every number is at least 0, or above it.
-void require(const char* what, const char* condition, bool above_zero,
+/// Throws unless every number is at least 0 or, if `positive`, above 0.
+void require(const char* what, bool positive,
              std::initializer_list<std::pair<const char*, double>> numbers) {
     for (const auto& [name, number] : numbers)
-        if (!std::isfinite(number) || number < 0 || (above_zero && number == 0))
-            throw make_error(ErrorCode::invalid_argument, "the ", what, " ", name, " must ",
-                             condition, ", got ", number);
+        if (!std::isfinite(number) || number < 0 || (positive && number == 0))
+            throw make_error(ErrorCode::invalid_argument, "the ", what, " ", name,
+                             positive ? " must be positive, got " : " must not be negative, got ",
+                             number);
 }
 
 }  // namespace
 
 RecomputeModel::RecomputeModel(const MachineRates& machine, const LoopInstructions& loops)
     : machine_(machine), loops_(loops) {
-    require("rate", "be positive", true,
+    require("rate", true,
             {{"instructions", machine.instructions},
              {"read_contiguous", machine.read_contiguous},
              {"read_random", machine.read_random},
              {"write_contiguous", machine.write_contiguous}});
-    require("instruction count", "not be negative", false,
+    require("instruction count", false,
             {{"generate", loops.generate},
              {"recompute", loops.recompute},
              {"decode", loops.decode},

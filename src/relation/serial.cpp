@@ -199,9 +199,7 @@ Nest read_nest(const Tables& tables, std::span<const AddressPair> reach, WordRea
     nest.axes.resize(static_cast<std::size_t>(in.get_count(3)));
     std::vector<AddressPair> along;
     for (NestAxis& axis : nest.axes) {
-        const auto read = read_record<LoopAxis>(in);
-        axis.count = read.count;
-        axis.stride = read.stride;
+        axis = NestAxis{read_record<LoopAxis>(in)};
         if (axis.count < 0) {
             const auto number = static_cast<std::size_t>(-1 - axis.count);
             if (number >= tables.size()) refuse_serial("an axis whose table is missing");

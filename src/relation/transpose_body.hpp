@@ -2,8 +2,8 @@
 // Transposition tile by tile. Included once per instruction set level, after a `Tile<bytes>` has
 // been defined: `edge` elements square, move<streaming>(s, source_row, d, destination_row), whose
 // stores go around the caches if `streaming`. Here the source is contiguous along i and the
-// destination along j: destination[i * destination_row + j] = source[j * source_row + i] No
-// include guard: that is the point.
+// destination along j: destination[i * destination_row + j] = source[j * source_row + i].
+// No include guard: that is the point.
 
 /// A corner that no whole tile fits.
 template <std::int64_t bytes>

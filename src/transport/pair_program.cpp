@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory/cache_lines.hpp"
+
 namespace datamover::transport {
 namespace {
 
@@ -12,10 +14,6 @@ namespace {
 constexpr std::int64_t array_alignment_bytes = 16;
 /// Kernels are named in a report only up to here.
 constexpr std::size_t most_kernel_text = 160;
-
-std::int64_t aligned(std::int64_t bytes) {
-    return (bytes + array_alignment_bytes - 1) / array_alignment_bytes * array_alignment_bytes;
-}
 
 bool same_memory(const MemoryLayout* a, const MemoryLayout* b) {
     return a == b || (a && b && *a == *b);
@@ -126,7 +124,8 @@ private:
         std::byte* base = motion.base[program_.array_side_];
         for (std::size_t i = 0; i < c.shapes.size(); ++i) {
             const std::int64_t bytes = c.shape_bytes[c.shapes[i]];
-            std::int64_t offset_bytes = i == 0 ? aligned(open_.bytes) : open_.bytes;
+            std::int64_t offset_bytes =
+                i == 0 ? memory::rounded_up(open_.bytes, array_alignment_bytes) : open_.bytes;
             if (!rules_.merges ||
                 (rules_.most_bytes > 0 && offset_bytes + bytes > rules_.most_bytes)) {
                 end_chunk();

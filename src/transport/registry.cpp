@@ -95,10 +95,7 @@ void add_transport_kind(TransportKind kind) {
 
 std::int64_t transport_kinds_digest() {
     geometry::WordDigest digest;
-    for (const TransportKind& kind : all_kinds()) {
-        digest.put(static_cast<std::int64_t>(kind.name.size()));
-        for (const char c : kind.name) digest.put(c);
-    }
+    for (const TransportKind& kind : all_kinds()) digest.put(geometry::text_digest(kind.name));
     return digest.value();
 }
 

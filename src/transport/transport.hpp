@@ -396,9 +396,9 @@ void add_transport_kind(TransportKind kind);
 /// A number that tells two lists of kinds apart.
 std::int64_t transport_kinds_digest();
 
-/// The kind that carries a pair. Of the names the first that can carry it
-/// does; "auto" stands for the first kind that can and pays. Pairs within a
-/// process are always copied by "self". Throws unsupported.
+/// The kind that carries a pair: that of the first of the names that can carry it. "auto" stands
+/// for the first kind that can and pays. Pairs within a process are always copied by "self". Throws
+/// unsupported.
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names);
 
 // Datatypes of a relation in the widest words that fit its elements.

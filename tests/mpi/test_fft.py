@@ -586,7 +586,7 @@ def test_transfer_refuses_on_all_processes(comm):
 
 
 def test_a_transfer_of_other_arrays_than_before(comm):
-    """Those that are not of NumPy are not taken for the ones of the last call."""
+    """New dictionaries of arrays are not mistaken for those of the last call."""
     a, b, right = arguments_of_transfer(comm)
     transfer = dm.fft.Transfer(*right)
     for value in (1, 2):

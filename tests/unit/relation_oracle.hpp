@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "datamover/advanced/address_relation.hpp"
+#include "relation/copy_loops.hpp"
 
 namespace relation_oracle {
 
@@ -179,6 +180,18 @@ inline std::vector<char> random_bytes(Engine& random, std::int64_t n) {
     std::vector<char> bytes(static_cast<std::size_t>(n));
     for (char& b : bytes) b = static_cast<char>(random());
     return bytes;
+}
+
+/// Copies the pieces of a shape one by one.
+inline void copy_plainly(const datamover::LoopShape& l, const char* source, char* destination) {
+    for (std::int64_t p = 0; p < l.planes.count; ++p)
+        for (std::int64_t o = 0; o < l.outer.count; ++o)
+            for (std::int64_t i = 0; i < l.inner.count; ++i) {
+                const datamover::AddressPair at =
+                    p * l.planes.stride + o * l.outer.stride + i * l.inner.stride;
+                std::memcpy(destination + at.destination, source + at.source,
+                            static_cast<std::size_t>(l.bytes));
+            }
 }
 
 /// What a plain copy of the case leaves in `destination`.

@@ -51,15 +51,7 @@ Rows random_rows(Engine& random, std::int64_t elem, std::int64_t count) {
 }
 
 std::vector<char> moved(const Rows& r, const std::vector<char>& source, std::vector<char> to) {
-    const LoopShape& l = r.shape;
-    for (std::int64_t p = 0; p < l.planes.count; ++p)
-        for (std::int64_t o = 0; o < l.outer.count; ++o)
-            for (std::int64_t i = 0; i < l.inner.count; ++i)
-                std::memcpy(to.data() + r.destination_first + p * l.planes.stride.destination +
-                                o * l.outer.stride.destination + i * l.inner.stride.destination,
-                            source.data() + r.source_first + p * l.planes.stride.source +
-                                o * l.outer.stride.source + i * l.inner.stride.source,
-                            static_cast<std::size_t>(l.bytes));
+    copy_plainly(r.shape, source.data() + r.source_first, to.data() + r.destination_first);
     return to;
 }
 

@@ -17,15 +17,6 @@ char* at_line(std::vector<char>& memory, std::int64_t shift) {
     return memory.data() + (64 - at % 64) % 64 + shift;
 }
 
-void copy_plainly(const LoopShape& l, const char* source, char* destination) {
-    for (std::int64_t o = 0; o < l.outer.count; ++o)
-        for (std::int64_t i = 0; i < l.inner.count; ++i)
-            std::memcpy(
-                destination + o * l.outer.stride.destination + i * l.inner.stride.destination,
-                source + o * l.outer.stride.source + i * l.inner.stride.source,
-                static_cast<std::size_t>(l.bytes));
-}
-
 }  // namespace
 
 TEST(RelationStreamedPieces, EveryLevelShapeAndAlignment) {

@@ -36,13 +36,7 @@ void expect_copied(const LoopShape& l, ShapeLoop loop, const char* name, Engine&
     const std::vector<char> source = random_bytes(random, 2 * origin);
     std::vector<char> expected = random_bytes(random, 2 * origin);
     std::vector<char> actual = expected;
-    for (std::int64_t o = 0; o < l.outer.count; ++o)
-        for (std::int64_t i = 0; i < l.inner.count; ++i)
-            std::memcpy(
-                expected.data() + origin + o * l.outer.stride.destination +
-                    i * l.inner.stride.destination,
-                source.data() + origin + o * l.outer.stride.source + i * l.inner.stride.source,
-                static_cast<std::size_t>(l.bytes));
+    copy_plainly(l, source.data() + origin, expected.data() + origin);
     loop(l, source.data() + origin, actual.data() + origin);
     EXPECT_TRUE(actual == expected)
         << name << ": " << l.outer.count << " x " << l.inner.count << " of " << l.bytes

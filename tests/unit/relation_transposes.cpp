@@ -37,13 +37,10 @@ void expect_transposed(const Matrix& m, ShapeLoop loop, const char* level, Engin
     std::vector<char> expected =
         random_bytes(random, m.destination_shift + m.ni * m.destination_row);
     std::vector<char> actual = expected;
+    const LoopShape l{m.elem, {m.nj, {m.source_row, m.elem}}, {m.ni, {m.elem, m.destination_row}}};
     const char* s = source.data() + m.source_shift;
-    for (std::int64_t i = 0; i < m.ni; ++i)
-        for (std::int64_t j = 0; j < m.nj; ++j)
-            std::memcpy(expected.data() + m.destination_shift + i * m.destination_row + j * m.elem,
-                        s + j * m.source_row + i * m.elem, static_cast<std::size_t>(m.elem));
-    loop({m.elem, m.nj, m.source_row, m.elem, m.ni, m.elem, m.destination_row}, s,
-         actual.data() + m.destination_shift);
+    copy_plainly(l, s, expected.data() + m.destination_shift);
+    loop(l, s, actual.data() + m.destination_shift);
     EXPECT_TRUE(actual == expected) << level << ": " << m.ni << " x " << m.nj << " of " << m.elem
                                     << " B, rows " << m.source_row << ", " << m.destination_row;
 }

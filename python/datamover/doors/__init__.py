@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 #: Libraries by the first words of the modules of their classes, and the module here for each.
 _LIBRARIES = {
     "petsc4py": "petsc",
-    "jaxlib": "libraries",
-    **dict.fromkeys(("mpi4py_fft", "pylops_mpi", "dolfinx", "heat", "torch", "jax"), "libraries"),
+    **dict.fromkeys(("mpi4py_fft", "pylops_mpi", "dolfinx", "heat", "torch"), "libraries"),
+    **dict.fromkeys(("jax", "jaxlib"), "libraries"),
 }
 #: The module here for objects with an attribute.
 _PROTOCOLS = {
@@ -203,7 +203,7 @@ def door_of(x: Any) -> ModuleType | Door | None:
         library = kind.__module__.partition(".")[0]
         if library in _LIBRARIES:
             module = import_module(f".{_LIBRARIES[library]}", __name__)
-            door = module if library == "petsc4py" else module.DOORS[library.removesuffix("lib")]
+            door = getattr(module, "DOORS", {}).get(library, module)
             if door.takes(x):
                 return door
     own = getattr(x, "__dict__", ())  # not by hasattr(x): properties of any object would be read

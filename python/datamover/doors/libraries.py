@@ -213,5 +213,5 @@ DOORS = {
         _ghosted_of_dolfinx,
     ),
     "torch": Door(_having("device_mesh", "placements"), _of_torch, lambda x: ([x.to_local()], 0)),
-    "jax": Door(_is_of_jax, _of_jax, _memory_of_jax),
+    **dict.fromkeys(("jax", "jaxlib"), Door(_is_of_jax, _of_jax, _memory_of_jax)),
 }

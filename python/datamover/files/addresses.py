@@ -173,7 +173,7 @@ def _settle_at_exit() -> None:
 
 
 async def others_settle(seconds: float | None = None) -> set[Any]:
-    """Wait for the other tasks of zarr's loop; return those that go on after a time."""
+    """Wait for the other tasks of zarr's loop; return those still running after `seconds`."""
     import asyncio
 
     this = asyncio.current_task()
@@ -183,7 +183,8 @@ async def others_settle(seconds: float | None = None) -> set[Any]:
         if left:
             ended, left = await asyncio.wait(left, timeout=seconds)
             for task in ended:  # an error that nobody looks at is printed
-                task.cancelled() or task.exception()
+                if not task.cancelled():
+                    task.exception()
         return left
     finally:
         _waiting.discard(this)

@@ -132,7 +132,7 @@ class Many(Way):
         return source, said
 
     def opener_of(self, name: str) -> Opener | None:
-        """Return what opens an array of all files."""
+        """Return the opener of an array that is joined from all files."""
         return functools.partial(self._open, name) if name in self._joined else None
 
     def _open(self, name: str, source: str, options: MoveOptions) -> JoinedArray:

@@ -87,7 +87,7 @@ class Job:
         Where the output is written: its hidden name, or its address.
     options : MoveOptions
     opener : callable, optional
-        Opens the input, if that is not the array of its format at `source`.
+        Opens the input; by default, the reader of its format.
     """
 
     def __init__(

@@ -87,7 +87,7 @@ class Place:
     member: str | None = None
 
     def __post_init__(self) -> None:
-        """Set what a kind of place has of its own."""
+        """Set the attributes of this kind of place."""
         raise NotImplementedError
 
 

@@ -114,7 +114,7 @@ class Way:
         return self.source, options
 
     def opener_of(self, name: str) -> Opener | None:
-        """Return what opens the input of one array; None for that of its format."""
+        """Return the opener of one array's input; None for the reader of its format."""
         return None
 
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:

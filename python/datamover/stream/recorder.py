@@ -21,7 +21,7 @@ from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 from datamover.files import chunk_boxes, zarr_group, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.growing_array import create
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import raise_no_space
 from datamover.files.zarr_array import zarr_python
 from datamover.layouts import Layout
 from datamover.lifeline import ENDING, uninterrupted
@@ -162,8 +162,7 @@ def _naming_output(path: str) -> Iterator[None]:
     except FileExistsError as error:  # created since the check
         raise _already_exists(error.filename or path) from error
     except OSError as error:
-        if is_no_space(error):
-            raise IoFailed(no_space(path, error)) from error
+        raise_no_space(error, path)
         raise IoFailed(f"{error.filename or path}: {error.strerror or error}") from error
 
 
