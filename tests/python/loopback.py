@@ -6,6 +6,8 @@ import functools
 import http.server
 import threading
 import typing
+import urllib.error
+import urllib.request
 
 
 class Silent(http.server.SimpleHTTPRequestHandler):
@@ -36,13 +38,52 @@ class Ranges(Silent):
         """What is sent is settled."""
 
 
+class Gate(Silent):
+    """Passes requests on to another server, but only so many changes until the gate opens.
+
+    Changes that have waited at the gate are never made, and are not answered.
+    """
+
+    def __init__(self, *said, server, changes, is_open, directory):
+        self.server_behind, self.changes, self.is_open = server, changes, is_open
+        super().__init__(*said, directory=directory)
+
+    def change(self):
+        if not self.is_open.is_set() and not self.changes.acquire(blocking=False):
+            self.is_open.wait()
+            self.close_connection = True
+        else:
+            self.pass_on()
+
+    def pass_on(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        request = urllib.request.Request(
+            self.server_behind + self.path, body, dict(self.headers), method=self.command
+        )
+        try:
+            answer = urllib.request.urlopen(request)
+        except urllib.error.HTTPError as e:
+            answer = e
+        with answer:
+            data = answer.read()
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                if name.lower() not in ("connection", "date", "server", "transfer-encoding"):
+                    self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+    do_GET = do_HEAD = pass_on
+    do_PUT = do_DELETE = do_POST = change
+
+
 class Killed(BaseException):
     """In place of a signal: nothing is tidied up after it. See `killed_after`."""
 
 
 @contextlib.contextmanager
-def serving(directory, handler):
-    handler = functools.partial(handler, directory=directory)
+def serving(directory, handler, **said):
+    handler = functools.partial(handler, directory=directory, **said)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
