@@ -8,6 +8,7 @@
 
 #include "address_pair.hpp"
 #include "geometry/instruction_set.hpp"
+#include "memory/cache_lines.hpp"
 
 namespace datamover {
 

@@ -26,6 +26,7 @@ constexpr std::int64_t inline_piece_bytes = 512;
 
 using Vector = __m256i;
 constexpr int vector_lanes = 2;
+constexpr bool stores_stream = true;
 
 [[gnu::always_inline]] inline void stream_vector(char* p, Vector v) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(p), v);

@@ -60,6 +60,7 @@ template <std::int64_t bytes, std::int64_t width>
 
 using Vector = __m512i;
 constexpr int vector_lanes = 4;
+constexpr bool stores_stream = true;
 
 [[gnu::always_inline]] inline void stream_vector(char* p, Vector v) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(p), v);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copy loops for every processor.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +13,9 @@
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__) && defined(__ORDER_LITTLE_ENDIAN__)
+#include <arm_neon.h>
+#define DATAMOVER_PACKS 1
 #endif
 
 namespace datamover {
@@ -21,37 +25,57 @@ constexpr std::int64_t inline_piece_bytes = 256;
 
 #include "copy_loops_body.hpp"
 
-#if defined(__SSE2__)
-
-using Vector = __m128i;
+// One lane, as SSE2 and NEON have it; without either, the compiler takes it apart.
+typedef long long Vector __attribute__((vector_size(16)));
 constexpr int vector_lanes = 1;
 
+#if defined(__SSE2__)
+constexpr bool stores_stream = true;
 [[gnu::always_inline]] inline void stream_vector(char* p, Vector v) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(p), v);
 }
+#else
+constexpr bool stores_stream = false;
+[[gnu::always_inline]] inline void stream_vector(char* p, Vector v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+#endif
 [[gnu::always_inline]] inline void exchange_lanes(Vector (&)[1]) {}
 
-#include "tile_body.hpp"
+#if defined(DATAMOVER_PACKS)
 
-#else
-
-/// Without vectors: element by element within a tile that the first-level cache holds.
+/// For each set of elements of a vector: the bytes that it consists of, then any.
 template <std::int64_t bytes>
-struct Tile {
-    static constexpr std::int64_t edge = 64 / bytes;
-    static constexpr bool streams = false;
-
-    template <bool streaming>
-    static void move(const char* s, std::int64_t source_row, char* d,
-                     std::int64_t destination_row) {
-        for (std::int64_t i = 0; i < edge; ++i)
-            for (std::int64_t j = 0; j < edge; ++j)
-                __builtin_memcpy(d + i * destination_row + j * bytes,
-                                 s + j * source_row + i * bytes, bytes);
-    }
-};
+constexpr auto packing_orders = [] {
+    constexpr unsigned elems = 16 / bytes;
+    std::array<std::array<unsigned char, 16>, 1 << elems> orders{};
+    for (unsigned set = 0; set < orders.size(); ++set)
+        for (unsigned e = 0, at = 0; e < elems; ++e)
+            for (unsigned b = 0; b < bytes && (set >> e & 1) != 0; ++b)
+                orders[set][at++] = static_cast<unsigned char>(e * bytes + b);
+    return orders;
+}();
+constexpr int block_elems = 8;
+/// The bits of the codes of a block that are `value`.
+[[gnu::always_inline]] inline std::uint32_t matching(const std::uint8_t* codes,
+                                                     std::uint32_t value) {
+    const uint8x8_t equal = vceq_u8(vld1_u8(codes), vdup_n_u8(static_cast<std::uint8_t>(value)));
+    const uint8x8_t bits = vcreate_u8(0x8040201008040201);
+    return vaddv_u8(vand_u8(equal, bits));
+}
+/// The elements of a set at the front.
+template <std::int64_t bytes>
+[[gnu::always_inline]] inline Vector packed(Vector v, unsigned set) {
+    return reinterpret_cast<Vector>(
+        vqtbl1q_u8(reinterpret_cast<uint8x16_t>(v), vld1q_u8(packing_orders<bytes>[set].data())));
+}
+/// As with AVX2; not measured.
+template <std::int64_t bytes>
+constexpr std::uint32_t most_packed = bytes == 4 ? 7 : 4;
 
 #endif
+
+#include "tile_body.hpp"
 
 #include "partition_loops_body.hpp"
 #include "transpose_body.hpp"

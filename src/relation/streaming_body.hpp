@@ -11,7 +11,7 @@
 // stage; from there whole aligned lines are streamed, and what is left of a row's line waits in the
 // stage for the next tiles of that row.
 
-constexpr std::int64_t line_bytes = 64;
+using memory::line_bytes;
 constexpr std::int64_t staged_rows = 128;
 constexpr std::int64_t staged_bytes = 256;  ///< of a row, at a time
 /// A row of the stage: room for a carried line, the bytes of a panel, one line apart.
@@ -92,7 +92,7 @@ void transpose_staged(const LoopShape& l, const char* s, char* d) {
         transpose_rows_staged<bytes>(
             s + i * bytes, source_row, d + i * destination_row, destination_row,
             whole_i - i < staged_rows ? whole_i - i : staged_rows, whole_j);
-    store_fence();
+    memory::end_streaming();
     transpose_corner<bytes>(s + whole_j * source_row, source_row, d + whole_j * bytes,
                             destination_row, whole_i, l.outer.count - whole_j);
     transpose_corner<bytes>(s + whole_i * bytes, source_row, d + whole_i * destination_row,
@@ -113,7 +113,7 @@ inline void stream_piece(char* d, const char* s, std::int64_t n) {
     if (k < n) move_piece(d + k, s + k, n - k);
 }
 
-void stream_pieces(const LoopShape& l, const char* source, char* destination) {
+inline void stream_pieces(const LoopShape& l, const char* source, char* destination) {
     for (std::int64_t o = 0; o < l.outer.count; ++o) {
         const char* s = source + o * l.outer.stride.source;
         char* d = destination + o * l.outer.stride.destination;
@@ -121,7 +121,7 @@ void stream_pieces(const LoopShape& l, const char* source, char* destination) {
             stream_piece(d + i * l.inner.stride.destination, s + i * l.inner.stride.source,
                          l.bytes);
     }
-    store_fence();
+    memory::end_streaming();
 }
 
 // ---------------------------------------------------------------- strided rows that become packed
@@ -154,5 +154,5 @@ void stream_rows(const LoopShape& l, const char* source, char* destination) {
     for (std::int64_t o = 0; o < l.outer.count; ++o)
         stream_row<bytes>(source + o * l.outer.stride.source, l.inner.stride.source,
                           destination + o * l.outer.stride.destination, l.inner.count);
-    store_fence();
+    memory::end_streaming();
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Transposition of one tile in registers. Included once per instruction set level, after a
-// `Vector` of 16, 32 or 64 bytes has been defined by its 128-bit lanes. No include guard: that is
-// the point.
+// `Vector` of 16, 32 or 64 bytes has been defined by its 128-bit lanes, and whether its
+// `stream_vector` goes around the caches, as `stores_stream`. No include guard: that is the point.
 //
 // A lane holds 16 / bytes elements. Interleaving the lower with the upper half of as many rows as a
 // lane has elements moves every index bit up by one; repeated until row and column bits have
 // changed places, it transposes each lane. A last exchange of whole lanes completes the tile.
-
-#define DATAMOVER_VECTOR_TILES 1
 
 [[gnu::always_inline]] inline Vector load_vector(const char* p) {
     Vector v;
@@ -16,9 +14,6 @@
 }
 [[gnu::always_inline]] inline void store_vector(char* p, Vector v) {
     __builtin_memcpy(p, &v, sizeof v);
-}
-inline void store_fence() {
-    _mm_sfence();
 }
 
 /// The elements of the lower or the upper half of each lane, of a and b in turn.

@@ -66,7 +66,6 @@ void transpose_loop(const LoopShape& l, const char* s, char* d) {
                                               nj - j < panel_j ? nj - j : panel_j);
 }
 
-#if defined(DATAMOVER_VECTOR_TILES)
 #include "streaming_body.hpp"
 
 /// Straight from the tiles where these write whole lines, else by way of a stage.
@@ -78,19 +77,17 @@ void transpose_streaming(const LoopShape& l, const char* s, char* d) {
         return;
     }
     transpose_loop<bytes, true>(l, s, d);
-    store_fence();
+    memory::end_streaming();
 }
-
-#endif
 
 constexpr CopyLoops with_transposes(CopyLoops loops) {
     [&]<std::size_t... k>(std::index_sequence<k...>) {
         ((loops.transpose[k] = transpose_loop<class_bytes[k], false>), ...);
-#if defined(DATAMOVER_VECTOR_TILES)
-        loops.pieces_streaming = stream_pieces;
-        ((loops.rows_streaming[k] = stream_rows<class_bytes[k]>), ...);
-        ((loops.transpose_streaming[k] = transpose_streaming<class_bytes[k]>), ...);
-#endif
+        if constexpr (stores_stream) {
+            loops.pieces_streaming = stream_pieces;
+            ((loops.rows_streaming[k] = stream_rows<class_bytes[k]>), ...);
+            ((loops.transpose_streaming[k] = transpose_streaming<class_bytes[k]>), ...);
+        }
     }(std::make_index_sequence<size_classes>{});
     return loops;
 }
