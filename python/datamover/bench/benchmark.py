@@ -11,6 +11,7 @@ import importlib.util
 import itertools
 import json
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -141,8 +142,6 @@ class Run:
     stack : ExitStack
         Closed at the end.
     results : Results
-    printed : list of dict
-        Lines that a benchmark keeps for its further figures.
     """
 
     benchmark: Benchmark
@@ -150,7 +149,6 @@ class Run:
     scratch: Path
     stack: ExitStack
     results: Results = field(default_factory=Results)
-    printed: list[Line] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -283,6 +281,14 @@ class Run:
         shown = list(dict.fromkeys(judged) if b.shown is None else b.shown)
         page = {"contenders": shown, "references": b.references}
         return {**document, "page": page, **b.figures(self)}
+
+
+def match(pattern: str, name: str, usage: str) -> re.Match[str]:
+    """Return the match of a whole name; raise `InvalidArgument` with the usage if there is none."""
+    found = re.fullmatch(pattern, name, re.ASCII)
+    if found is None:
+        raise InvalidArgument(f"{name!r} is not {usage}")
+    return found
 
 
 def choose(

@@ -51,7 +51,6 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         for place, seconds in after.items()
         if place in before and seconds > 0
     ]
-    families = spreads(pairs, lambda p: (p.phase, p.contender))
     settings = [{**d.get("machine", {}), **d.get("versions", {})} for d in (old, new)]
     return {
         "rows": [
@@ -59,7 +58,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
              "new": p.seconds, "ratio": p.ratio}
             for p in pairs
         ],
-        "families": [{"phase": of[0], "contender": of[1], **s} for of, s in families.items()],
+        "families": spreads(pairs, "phase", "contender"),
         "only_old": len(before.keys() - after.keys()),
         "only_new": len(after.keys() - before.keys()),
         "changed": {
@@ -72,17 +71,22 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def show(comparison: dict[str, Any], console: Console) -> None:
     """Print the ratios per row, the medians per family, and what else differs."""
-    rows, families = comparison["rows"], comparison["families"]
+    rows = comparison["rows"]
     if rows:
-        names = {key: [row[key] for row in rows] for key in ("case", "phase", "contender")}
-        figures = {key: [as_time(row[key]) for row in rows] for key in ("old", "new")}
-        figures["old / new"] = [f"{row['ratio']:.2f}" for row in rows]
-        console.print(report.table("compared with the earlier run", names, figures, console))
-        names = {key: [family[key] for family in families] for key in ("contender", "phase")}
-        figures = {"rows": [str(family["cases"]) for family in families]}
-        figures |= report.spread_columns(families)
+        cells = [
+            {name: row[name] for name in ("case", "phase", "contender")}
+            | {name: as_time(row[name]) for name in ("old", "new")}
+            | {"old / new": f"{row['ratio']:.2f}"}
+            for row in rows
+        ]
+        console.print(report.table("compared with the earlier run", 3, cells, console))
+        cells = [
+            {"contender": family["contender"], "phase": family["phase"]}
+            | {"rows": str(family["cases"]), **report.spread_cells(family)}
+            for family in comparison["families"]
+        ]
         title = "times as fast as in the earlier run"
-        console.print(report.table(title, names, figures, console))
+        console.print(report.table(title, 2, cells, console))
         worst = min(rows, key=lambda row: row["ratio"])
         console.print(
             f"worst row: {worst['case']}, {worst['phase']}, {worst['contender']}: "

@@ -60,6 +60,12 @@ def player(
     return [run.player(str(target), mpi=programs.Mpi("Open MPI", mpiexec), **how)]
 
 
+def petsc(run: Run, source: str, **how: Any) -> list[Player]:
+    """Return the player of a program with PETSc, as `player`."""
+    packages = "petsc-dev, pkg-config and openmpi-bin"
+    return player(run, "petsc", (source,), packages, modules=("PETSc", "petsc"), **how)
+
+
 def _package_flags(modules: Sequence[str], packages: str) -> list[str]:
     """Return the flags that pkg-config has for the first module that it knows."""
     for module in modules:

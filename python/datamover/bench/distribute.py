@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 import datamover as dm
 from datamover.bench import programs
-from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.benchmark import Benchmark, Case, Player, Run, match
 from datamover.bench.chart import Panel, panels_by_phase
 from datamover.bench.contest import Contest
 from datamover.bench.programs import Line
-from datamover.errors import InvalidArgument
 
 #: A case's program may take this many times the seconds of the case: phases, slow contenders.
 PHASES = 8
@@ -36,10 +35,9 @@ def parse(name: str) -> Case:
     >>> parse("C-inplace-500")
     Case(name='C-inplace-500', words=('C-inplace', 500))
     """
-    if not re.fullmatch(rf"({'|'.join(EXAMPLES)})-[1-9]\d*", name, re.ASCII):
-        raise InvalidArgument(f"{name!r} is not a case: pass EXAMPLE-ELEMENTS, or md-frames")
-    example, _, count = name.rpartition("-")
-    return Case(name, (example, int(count)))
+    pattern = rf"({'|'.join(EXAMPLES)})-([1-9]\d*)"
+    found = match(pattern, name, "a case: pass EXAMPLE-ELEMENTS, or md-frames")
+    return Case(name, (found[1], int(found[2])))
 
 
 def panels(rows: list[Line]) -> list[Panel]:
@@ -118,7 +116,6 @@ class SortAndSend:
         self.comm = comm
         self.type = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
         self.sent = self.received = np.empty(0, dtype)
-        self.count = 0
 
     def __call__(self, elements: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the elements that arrive."""
@@ -132,19 +129,10 @@ class SortAndSend:
         if len(self.received) < arriving.sum():
             self.received = np.empty(arriving.sum(), elements.dtype)
         self.comm.Alltoallv(
-            [self.sent.view("u1"), (counts, _starts(counts)), self.type],
-            [self.received.view("u1"), (arriving, _starts(arriving)), self.type],
+            [self.sent.view("u1"), counts, self.type],
+            [self.received.view("u1"), arriving, self.type],
         )
-        self.count = arriving.sum()
-        return self.arrived()
-
-    def arrived(self) -> np.ndarray:
-        """Return the elements that the last call received."""
-        return self.received[: self.count]
-
-
-def _starts(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate(([0], np.cumsum(counts)[:-1]))
+        return self.received[: arriving.sum()]
 
 
 def measure_numpy(comm, seconds: float, name: str, example: str, count: int) -> None:
@@ -152,14 +140,10 @@ def measure_numpy(comm, seconds: float, name: str, example: str, count: int) -> 
     elements = elements_of(example, count, comm.rank, comm.size)
     targets = elements if example == "A" else elements["tproc"]
     by_numpy = SortAndSend(comm, elements.dtype)
-    expected = dm.migrate(elements, targets, comm=comm).tobytes()
+    expected = dm.migrate(elements, targets, comm=comm)
     nbytes = elements.nbytes * comm.size
     contest = Contest(comm, seconds, case=name, phase="once", bytes=nbytes)
-    contest.add(
-        "numpy",
-        lambda: by_numpy(elements, targets),
-        lambda: by_numpy.arrived().tobytes() == expected,
-    )
+    contest.add_copy("numpy", lambda: by_numpy(elements, targets), expected)
     contest.finish()
 
 
@@ -186,56 +170,39 @@ def frames() -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(positions, "f4"), np.asarray(velocities, "f4")
 
 
-def measure_frames(comm, enough_seconds: float, case: str) -> None:
+def measure_frames(comm, seconds: float, case: str) -> None:
     """Measure the first frame and the later ones, by datamover, NumPy and a plain copy."""
-    from mpi4py import MPI
-
     positions, velocities = frames()
     z_order = dm.targets.morton(((0,) * 3, (1,) * 3), (FRAME_CELLS,) * 3, periodic=True)
-    copied = np.zeros(positions.shape[1] // comm.size, ATOM)
     by_numpy = SortAndSend(comm, ATOM)
-
-    def copy() -> list[float]:
-        start = time.perf_counter()
-        copied.copy()
-        return [comm.allreduce(time.perf_counter() - start, MPI.MAX)] * 2
-
-    def follow(carry: Callable[[np.ndarray], np.ndarray]) -> list[float]:
-        """Follow all frames once; return the seconds of each on its slowest process."""
-        atoms = np.zeros(positions.shape[1], ATOM)
-        atoms["id"] = np.arange(len(atoms))
-        atoms = np.array_split(atoms, comm.size)[comm.rank].copy()
-        seconds = []
-        for position, velocity in zip(positions, velocities, strict=True):
-            atoms["pos"], atoms["vel"] = position[atoms["id"]], velocity[atoms["id"]]
-            atoms["tproc"] = z_order.ranks(atoms, comm.size)
-            comm.Barrier()
-            begin = time.perf_counter()
-            arrived = carry(atoms)
-            seconds.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
-            atoms = arrived.copy()
-            ids = np.concatenate(comm.allgather(atoms["id"]))
-            if not (atoms["tproc"] == comm.rank).all() or len(np.unique(ids)) != len(ids):
-                raise AssertionError("atoms have gone astray")
-        return seconds
+    atoms = np.zeros(positions.shape[1], ATOM)
+    atoms["id"] = np.arange(len(atoms))
+    atoms = np.array_split(atoms, comm.size)[comm.rank]
+    moves = []  # the atoms of this process before and after each frame's move
+    for position, velocity in zip(positions, velocities, strict=True):
+        atoms = atoms.copy()
+        atoms["pos"], atoms["vel"] = position[atoms["id"]], velocity[atoms["id"]]
+        atoms["tproc"] = z_order.ranks(atoms, comm.size)
+        arrived = by_numpy(atoms, atoms["tproc"]).copy()
+        ids = np.concatenate(comm.allgather(arrived["id"]))
+        if not (arrived["tproc"] == comm.rank).all() or len(np.unique(ids)) != len(ids):
+            raise AssertionError("atoms have gone astray")
+        moves.append((atoms, arrived))
+        atoms = arrived
 
     contenders = {
-        "datamover:auto": lambda: follow(lambda atoms: dm.migrate(atoms, "tproc", comm=comm)),
-        "numpy": lambda: follow(lambda atoms: by_numpy(atoms, atoms["tproc"])),
-        "memcpy": copy,
+        "datamover:auto": lambda given: dm.migrate(given, "tproc", comm=comm),
+        "numpy": lambda given: by_numpy(given, given["tproc"]),
     }
-    samples: dict[str, list[list[float]]] = {name: [] for name in contenders}
-    begin, enough = time.perf_counter(), False
-    while not enough:
-        for name, run in contenders.items():
-            samples[name].append(run())
-        enough = comm.bcast(time.perf_counter() - begin > enough_seconds)
     nbytes = positions.shape[1] * ATOM.itemsize
-    for phase, part in (("first frame", slice(1)), ("later frames", slice(1, None))):
-        contest = Contest(comm, enough_seconds, case=case, phase=phase, bytes=nbytes)
-        for name, turns in samples.items():
-            contest.samples[name] = [s for turn in turns[1:] or turns for s in turn[part]]
-            contest.print(name)
+    for phase, part in (("first frame", moves[:1]), ("later frames", moves[1:])):
+        contest = Contest(comm, seconds / 2, case=case, phase=phase, bytes=nbytes)
+        for name, carry in contenders.items():
+            turns = itertools.cycle([partial(carry, given) for given, _ in part])
+            results = [np.array_equal(carry(given), wanted) for given, wanted in part]
+            contest.add(name, lambda turns=turns: next(turns)(), partial(all, results))
+        contest.add("memcpy", np.zeros(positions.shape[1] // comm.size, ATOM).copy)
+        contest.finish()
 
 
 BENCHMARK = Benchmark(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +11,8 @@ import numpy as np
 
 import datamover as dm
 from datamover.bench import debian
-from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.benchmark import Benchmark, Case, Player, Run, match
 from datamover.bench.contest import Contest
-from datamover.errors import InvalidArgument
 
 CASES = """slabs-128x128 slabs-4096x2048 slabs-192x192x192 ghosts-1-1024x1024
 ghosts-2-192x192x192 mesh-1-96x9216 shuffled-16384 shuffled-1048576"""
@@ -39,22 +37,16 @@ def parse(name: str) -> Case:
     Case(name='ghosts-2-64x32', words=('ghosts', 2, (64, 32)))
     """
     extent = r"[1-9]\d*"
-    found = re.fullmatch(
-        rf"(?:(slabs)|(ghosts|mesh)-({extent}))-({extent}(?:x{extent})+)|(shuffled)-({extent})",
+    shape = f"{extent}(?:x{extent})+"
+    found = match(
+        rf"(slabs)-({shape})|(ghosts)-({extent})-({shape})|"
+        rf"(mesh)-({extent})-({extent}x{extent})|(shuffled)-({extent})",
         name,
+        "a case: pass slabs-SHAPE or ghosts-DEPTH-SHAPE, with a SHAPE such as 64x32, "
+        "mesh-DEPTH-PLANESxNODES, or shuffled-ELEMENTS",
     )
-    if found is None or (found[2] == "mesh" and found[4].count("x") != 1):
-        raise InvalidArgument(
-            f"{name!r} is not a case: pass slabs-SHAPE or ghosts-DEPTH-SHAPE, with a SHAPE such "
-            "as 64x32, mesh-DEPTH-PLANESxNODES, or shuffled-ELEMENTS"
-        )
-    shape = tuple(map(int, (found[4] or found[6]).split("x")))
-    return Case(name, (found[1] or found[2] or found[5], int(found[3] or 0), shape))
-
-
-def _petsc_words(case: Case) -> tuple[Any, ...]:
-    _, depth, shape = case.words
-    return case.name, depth, shape[0], shape[-1]
+    kind, *depth, extents = filter(None, found.groups())
+    return Case(name, (kind, int(*depth or [0]), tuple(map(int, extents.split("x")))))
 
 
 def players(run: Run) -> Iterator[Player]:
@@ -62,13 +54,10 @@ def players(run: Run) -> Iterator[Player]:
     for package in ("pylops-mpi", "mpi4py-fft", "heat"):
         run.has(package)
     yield run.python_player(measure)
-    yield from debian.player(
+    yield from debian.petsc(
         run,
-        "petsc",
-        ("petsc_scatter.cpp",),
-        "petsc-dev, pkg-config and openmpi-bin",
-        modules=("PETSc", "petsc"),
-        words=_petsc_words,
+        "petsc_scatter.cpp",
+        words=lambda case: (case.name, case.words[1], case.words[2][0], case.words[2][-1]),
         plays=lambda case: case.words[0] in SCATTERED,
     )
 

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,9 +31,10 @@ from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Player, Run
 from datamover.bench.file_contenders import (
     DATASET,
-    dataset_of,
+    File,
+    created,
     have_memory_at_hand,
-    made_zarr,
+    opened,
     sync,
 )
 from datamover.bench.meshes import file_of_package, need
@@ -58,33 +59,32 @@ RECHUNKER = ("rechunker", "zarr<3", "numcodecs<0.16", "dask[array]")
 ARRAYS, PARTS = 8, 4
 
 
+#: A file's kind, its chunks in sixteenths of each extent (0: 1 element; None: none), and its codec.
+Kind = tuple[str, tuple[int, ...] | None, str]
+
+
 @dataclass(frozen=True)
 class Move:
-    """A move between files, with chunks in sixteenths of each extent (0: 1 element; None: none)."""
+    """A move between files."""
 
     name: str
-    source_kind: str
-    output_kind: str
-    source_parts: tuple[int, ...] | None = None
-    output_parts: tuple[int, ...] | None = None
+    source: Kind
+    output: Kind
     axes: tuple[int, ...] = (0, 1, 2)
-    codec: str = "none"
-    source_codec: str = "none"
 
     def description(self, place: Path, shape: tuple[int, ...], max_bytes: int) -> dict[str, Any]:
         """Return all that a contender needs."""
-        output_shape = tuple(shape[a] for a in self.axes)
-        return asdict(self) | {
-            "source": str(place / "source" / f"a.{self.source_kind}"),
-            "output": str(place / f"output.{self.output_kind}"),
-            "source_v2": str(place / "source" / "a-v2.zarr"),
-            "source_shape": shape,
-            "output_shape": output_shape,
-            "source_chunks": _chunks(shape, self.source_parts),
-            "chunks": _chunks(output_shape, self.output_parts),
-            "dtype": DTYPE,
-            "max_bytes": max_bytes,
-        }
+        source = _file(place / "source", shape, *self.source)
+        output = _file(place, tuple(shape[a] for a in self.axes), *self.output)
+        return {"source": source, "output": output, "axes": self.axes, "max_bytes": max_bytes}
+
+
+def _file(
+    place: Path, shape: tuple[int, ...], kind: str, parts: tuple[int, ...] | None, codec: str
+) -> File:
+    chunks = parts and [max(1, n * p // 16) for n, p in zip(shape, parts, strict=True)]
+    file = {"kind": kind, "path": str(place / f"a.{kind}"), "shape": shape, "chunks": chunks}
+    return file | {"codec": codec, "dtype": DTYPE}
 
 
 @dataclass(frozen=True)
@@ -98,39 +98,28 @@ class Restart:
     columns: bool = False
 
 
-def _chunks(shape: tuple[int, ...], parts: tuple[int, ...] | None) -> list[int] | None:
-    if parts is None:
-        return None
-    return [max(1, n * p // 16) for n, p in zip(shape, parts, strict=True)]
-
-
-def _edge(nbytes: float) -> int:
-    """Return the edge of a cube of floats, a multiple of 16."""
-    return max(16, round((nbytes) ** (1 / 3) / 16) * 16)
+def _edge(elems: float) -> int:
+    """Return the edge of a cube of about this many elements, a multiple of 16."""
+    return max(16, round(elems ** (1 / 3) / 16) * 16)
 
 
 CUBE, SLICE, PENCIL, PLATE = (2, 2, 2), (0, 16, 16), (16, 1, 1), (16, 16, 1)
 MOVES = (
     *(
-        Move(f"{name}-{codec}", source, output, before, after, codec=codec, source_codec=codec)
+        Move(f"{name}-{codec}", (source, before, codec), (output, after, codec))
         for codec in ("zstd", "none")
-        for name, source, output, before, after in (
-            ("cube-plates", "zarr", "zarr", CUBE, PLATE),
-            ("npy-cube", "npy", "zarr", None, CUBE),
-            ("cube-npy", "zarr", "npy", CUBE, None),
-            ("slices-pencils", "zarr", "zarr", SLICE, PENCIL),
+        for name, source, before, output, after in (
+            ("cube-plates", "zarr", CUBE, "zarr", PLATE),
+            ("npy-cube", "npy", None, "zarr", CUBE),
+            ("cube-npy", "zarr", CUBE, "npy", None),
+            ("slices-pencils", "zarr", SLICE, "zarr", PENCIL),
         )
     ),
-    Move("raw-npy-permuted", "raw", "npy", axes=(2, 1, 0)),
-    *(
-        Move(f"{name}-plates-{codec}", *kinds, CUBE, PLATE, codec=codec, source_codec=source_codec)
-        for name, kinds, codec, source_codec in (
-            ("hdf5", ("h5", "h5"), "gzip", "gzip"),
-            ("hdf5", ("h5", "h5"), "none", "none"),
-            ("netcdf", ("nc", "zarr"), "zstd", "gzip"),
-            ("netcdf", ("nc", "zarr"), "none", "none"),
-        )
-    ),
+    Move("raw-npy-permuted", ("raw", None, "none"), ("npy", None, "none"), axes=(2, 1, 0)),
+    Move("hdf5-plates-gzip", ("h5", CUBE, "gzip"), ("h5", PLATE, "gzip")),
+    Move("hdf5-plates-none", ("h5", CUBE, "none"), ("h5", PLATE, "none")),
+    Move("netcdf-plates-zstd", ("nc", CUBE, "gzip"), ("zarr", PLATE, "zstd")),
+    Move("netcdf-plates-none", ("nc", CUBE, "none"), ("zarr", PLATE, "none")),
 )
 RESTARTS = (
     Restart("restart-4-2", 4, 2),
@@ -162,20 +151,20 @@ class Mover:
         """Return the description of a move whose source is written and synced."""
         case = move.description(self.run.scratch, array.shape, self.run.max_bytes)
         if self.written != move:
-            place = Path(case["source"]).parent
+            place = Path(case["source"]["path"]).parent
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
-            _write_source(case, array, bool(self.python))
+            _write_source(case["source"], array, bool(self.python))
             sync(self.run.scratch)  # else the first contender waits for what was written here
             self.written = move
         return case
 
     def _base_bytes(self, processes: int) -> int:
         """Return the memory of ours for next to nothing: imports, and MPI's start."""
-        move = Move("base", "npy", "zarr", output_parts=CUBE)
+        move = Move("base", ("npy", None, "none"), ("zarr", CUBE, "none"))
         case = self.described(move, np.zeros((16, 16, 16), DTYPE))
         peak_bytes = programs.run_tree(_our_command(case, processes)).peak_bytes
-        _clear(case["output"])
+        _clear(case["output"]["path"])
         return peak_bytes
 
     def turn(self, contender: str, moves: Sequence[Move], seconds: float) -> Iterator[Line]:
@@ -183,18 +172,16 @@ class Mover:
         (move,) = moves
         case = self.described(move, self.array)
         name, _, number = contender.partition(":")
-        processes = int(number or 1)
-        have_memory_at_hand(case["output"] + ".memory", 2 * self.array.nbytes)
-        if name == "datamover":
-            ended = programs.run_tree(_our_command(case, processes))
-        else:
-            python = self.python.get(name, self.run.python)
-            program = str(Path(__file__).with_name("file_contenders.py"))
-            ended = programs.run_tree([python, program, name, json.dumps(case)])
+        processes, output = int(number or 1), case["output"]["path"]
+        have_memory_at_hand(output + ".memory", 2 * self.array.nbytes)
+        program = str(Path(__file__).with_name("file_contenders.py"))
+        theirs = [self.python.get(name, self.run.python), program, name, json.dumps(case)]
+        command = _our_command(case, processes) if name == "datamover" else theirs
+        ended = programs.run_tree(command)
         reason = ended.failure()
         if reason is None and name != "limit" and not _is_right(case, self.array):
             reason = "wrong data"
-        _clear(case["output"])
+        _clear(output)
         if reason is not None:
             yield {"left_out": contender, "reason": reason, "case": move.name}
             return
@@ -212,15 +199,13 @@ def restart(run: Run, contender: str, cases: Sequence[Restart], seconds: float) 
     (case,) = cases
     path = run.scratch / f"restart{'.bin' if contender == 'mpi-io' else '.zarr'}"
     edge = _edge(run.gigabytes * 1e9 / 8 / ARRAYS)
-    part = edge // PARTS
-    said = {"case": case.name, "path": str(path), "edge": edge}
+    chunks = [edge // PARTS, edge // PARTS, 2 * (edge // PARTS)]
+    said = {"case": case.name, "path": str(path), "edge": edge, "chunks": chunks}
     said |= {"arrays": ARRAYS, "columns": case.columns}
-    said["chunks"] = [part, part, 2 * part]
     python = run.python if contender == "tensorstore" else sys.executable
     program = str(Path(__file__).with_name("restart_contenders.py"))
     rows: list[Line] = []
-    for phase in ("save", "load"):
-        processes = getattr(case, phase)
+    for phase, processes in {"save": case.save, "load": case.load}.items():
         words = [contender, phase, json.dumps(said | {"processes": processes})]
         try:
             rows += programs.run(run.mpi, processes, [python, program, *words], 0)
@@ -233,72 +218,42 @@ def restart(run: Run, contender: str, cases: Sequence[Restart], seconds: float) 
     return rows
 
 
-def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: bool) -> None:
-    kind = case["source_kind"]
-    # The contenders' functions make outputs: here, one as the source.
-    made = case | {"output_shape": array.shape, "chunks": case["source_chunks"]}
-    made |= {"codec": case["source_codec"]}
-    if kind == "npy":
-        np.save(case["source"], array)
-    elif kind == "raw":
-        array.tofile(case["source"])
-    elif kind in ("h5", "nc"):
-        _write_hdf5(made, array)
-    else:
-        for path, zarr_format in ((case["source"], 3), (case["source_v2"], 2))[: 1 + rechunker]:
-            made_zarr(made | {"output": path}, zarr_format)[...] = array
-
-
-def _write_hdf5(case: dict[str, Any], array: np.ndarray) -> None:
-    import h5py
-
-    with h5py.File(case["source"], "w") as file:
-        dataset = dataset_of(file, case)
-        dataset[...] = array
-        if case["source_kind"] == "nc":
+def _write_source(source: File, array: np.ndarray, rechunker: bool) -> None:
+    with created(source) as file:
+        file[...] = array
+        if source["kind"] == "nc":
             for d, (name, extent) in enumerate(zip("zyx", array.shape, strict=True)):
-                file[name] = np.arange(extent, dtype="f8")
-                file[name].make_scale(name)
-                dataset.dims[d].attach_scale(file[name])
+                scale = file.parent.create_dataset(name, data=np.arange(extent, dtype="f8"))
+                scale.make_scale(name)
+                file.dims[d].attach_scale(scale)
+    if rechunker and source["kind"] == "zarr":
+        with created(source | {"path": source["path"] + "2"}, zarr_format=2) as file:
+            file[...] = array
 
 
 def _our_command(case: dict[str, Any], processes: int) -> list[str]:
-    ends = [
-        f"{case[end]}:/{DATASET}" if case[f"{end}_kind"] == "h5" else case[end]
-        for end in ("source", "output")
-    ]
+    source, output = case["source"], case["output"]
+    ends = [f["path"] + f":/{DATASET}" * (f["kind"] == "h5") for f in (source, output)]
     words = ["move", *ends, "--max-bytes", str(case["max_bytes"]), "-q"]
     if processes > 1:
         words += ["-n", str(processes)]
-    if case["chunks"] is not None:
-        words += ["--chunks", ",".join(map(str, case["chunks"])), "--compressor", case["codec"]]
-    if case["source_kind"] == "raw":
-        words += ["--shape", ",".join(map(str, case["source_shape"])), "--dtype", case["dtype"]]
-    if case["source_kind"] in ("npy", "raw"):
+    if output["chunks"] is not None:
+        words += ["--chunks", ",".join(map(str, output["chunks"]))]
+        words += ["--compressor", output["codec"]]
+    if source["kind"] == "raw":
+        words += ["--shape", ",".join(map(str, source["shape"])), "--dtype", source["dtype"]]
+    if source["kind"] in ("npy", "raw"):
         words += ["--axes", ",".join(map(str, case["axes"]))]
     return [sys.executable, "-m", "datamover", *words]
 
 
 def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
     """Compare some of the output, spread over all of it, with the array."""
-    if case["output_kind"] == "h5":
-        import h5py
-
-        with h5py.File(case["output"], "r") as file:
-            return _holds(file[DATASET], array)
-    if case["output_kind"] == "npy":
-        found = np.load(case["output"], mmap_mode="r")
-    else:
-        import zarr
-
-        within = os.path.join(case["output"], "a.zarr")  # rechunker's
-        found = zarr.open(within if os.path.isdir(within) else case["output"], mode="r")
-        if isinstance(found, zarr.Group):  # with the coordinates of a NetCDF file
-            found = found[DATASET]
-    return _holds(found, array.transpose(case["axes"]))
-
-
-def _holds(found: Any, expected: np.ndarray) -> bool:
+    path = case["output"]["path"]
+    # Rechunker's is within its directory, and next to the coordinates of a NetCDF file.
+    within = [place for place in (f"{path}/a.zarr", f"{path}/{DATASET}") if os.path.isdir(place)]
+    found = opened(case["output"] | {"path": (within or [path])[0]})
+    expected = array.transpose(case["axes"])
     step = max(1, len(expected) // 5)
     return found.shape == expected.shape and all(
         np.array_equal(found[i], expected[i]) for i in range(0, len(expected), step)
@@ -332,9 +287,9 @@ def players(run: Run) -> Iterator[Player]:
 
 def _moves(kinds: tuple[str, ...], case: Move | Restart) -> bool:
     """Return whether a contender that reads these kinds moves between the files of a case."""
-    if isinstance(case, Restart) or case.source_kind not in kinds:
+    if isinstance(case, Restart) or case.source[0] not in kinds:
         return False
-    return kinds != ("zarr",) or case.output_kind == "zarr"
+    return kinds != ("zarr",) or case.output[0] == "zarr"
 
 
 #: The brain of the ICBM 152 atlas, 1 mm per element, as nilearn has it.
@@ -367,7 +322,7 @@ def cube(name: str, gigabytes: float) -> npt.NDArray[np.float32]:
     >>> cube("noise", 0.001).shape
     (64, 64, 64)
     """
-    edge = max(16, round((gigabytes * 1e9 / 4) ** (1 / 3) / 16) * 16)
+    edge = _edge(gigabytes * 1e9 / 4)
     unit = _unit(name)
     repeats = [-(-edge // n) for n in unit.shape]
     tiled = np.tile(unit, repeats)[:edge, :edge, :edge]

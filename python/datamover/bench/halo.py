@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
 
 from datamover.bench import debian, programs
-from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.benchmark import Benchmark, Case, Player, Run, match
 from datamover.errors import InvalidArgument
 
 
@@ -26,9 +25,8 @@ def parse(name: str) -> Case:
     >>> parse("8x5-2")
     Case(name='8x5-2', words=(5, 2, 2))
     """
-    found = re.fullmatch(r"(?:(\d+)x)?(\d+)-(\d+)", name)
-    if found is None:
-        raise InvalidArgument(f"{name!r} is not a halo: pass EDGE-WIDTH or BLOCKSxEDGE-WIDTH")
+    usage = "a halo: pass EDGE-WIDTH or BLOCKSxEDGE-WIDTH"
+    found = match(r"(?:(\d+)x)?(\d+)-(\d+)", name, usage)
     blocks, edge, width = int(found[1] or 1), int(found[2]), int(found[3])
     along = round(blocks ** (1 / 3))
     if along < 1 or along**3 != blocks:
@@ -52,14 +50,7 @@ def random_halo(draw: random.Random, name: str, run: Run) -> Case:
 def players(run: Run) -> Iterator[Player]:
     """Give the program of ours, loops and messages, and PETSc's."""
     yield run.player(programs.program("halo"))
-    petsc = debian.player(
-        run,
-        "petsc",
-        ("petsc_halo.cpp",),
-        "petsc-dev, pkg-config and openmpi-bin",
-        modules=("PETSc", "petsc"),
-        plays=lambda case: case.words[2] == 1,
-    )
+    petsc = debian.petsc(run, "petsc_halo.cpp", plays=lambda case: case.words[2] == 1)
     for case in run.cases if petsc else ():
         if case.words[2] > 1:
             run.results.leave_out("petsc", "a DMDA has one block per process", case.name)

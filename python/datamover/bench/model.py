@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -20,27 +20,20 @@ CASES = tuple(Case(f"{r}-{n}") for n in (1024, 2048) for r in relations.REDISTRI
 
 def players(run: Run) -> Iterator[Player]:
     """Give the programs that measure encodings, on one process, and transports, on two."""
-
-    def play(cases: Sequence[Case], seconds: float) -> list[Line]:
-        command = [programs.program("model"), *(case.name for case in cases)]
-        lines = programs.run(run.mpi, 1, command, 60)
-        if len(os.sched_getaffinity(0)) > 1:
-            command = [programs.program("rates"), *(["keep"] if run.keep else [])]
-            lines += programs.run(run.mpi, 2, command, 60)
-        run.printed += lines
-        return lines
-
-    yield Player(play)
+    yield run.player(programs.program("model"), arguments=relations.names, processes=1)
+    if len(os.sched_getaffinity(0)) > 1:
+        keep = ["keep"] if run.keep else []
+        yield run.player(programs.program("rates"), arguments=lambda *_: keep, processes=2)
 
 
 def figures(run: Run) -> dict[str, Any]:
     """Return the rates and predictions, and keep the costs of decoding."""
     found: dict[str, Any] = {"transport_rates": {}}
-    for line in run.printed:
+    for line in run.results.others:
         kinds = ("rates", "decoding_costs", "transport_rates")
         found |= {kind: line[kind] for kind in kinds if kind in line}
-    found["predictions"] = [line for line in run.printed if "prediction" in line]
-    found["transport_cases"] = [line for line in run.printed if "transport_case" in line]
+    found["predictions"] = [line for line in run.results.others if "prediction" in line]
+    found["transport_cases"] = [line for line in run.results.others if "transport_case" in line]
     path = machine_model.model_file() if run.keep else None
     if path is not None:
         processor = machine_model.processor()
@@ -51,40 +44,32 @@ def figures(run: Run) -> dict[str, Any]:
 
 def tables(document: dict[str, Any], console: Console) -> Iterator[RenderableType]:
     """Give the tables of rates and costs, predictions and transports."""
-    rates, costs = document["rates"], document["decoding_costs"] | document["transport_rates"]
-    per_second = {"10⁹ per s": [f"{rate / 1e9:.3g}" for rate in rates.values()]}
-    yield report.table("this machine", {"rate": _words(rates)}, per_second, console)
-    spent = {"ns": [f"{cost:.3g}" for cost in costs.values()]}
-    yield report.table("costs", {"of": _words(costs)}, spent, console)
+    costs = document["decoding_costs"] | document["transport_rates"]
+    rates = {name: rate / 1e9 for name, rate in document["rates"].items()}
+    for title, name, unit, of in (
+        ("this machine", "rate", "10⁹ per s", rates),
+        ("costs", "of", "ns", costs),
+    ):
+        lines = [{name: key.replace("_", " "), unit: value} for key, value in of.items()]
+        yield _table(title, 1, lines, console)
     title = "keeping a relation of pairs: uses until it has paid, and speed-up in the end"
-    yield _table(title, document["predictions"], ("prediction",), console)
+    yield _table(title, 1, document["predictions"], console)
     if document["transport_cases"]:
         title = "two processes exchange both ways: ghosts in use, and matrices in runs of bytes"
-        yield _table(title, document["transport_cases"], ("transport_case", "way"), console)
+        yield _table(title, 2, document["transport_cases"], console)
     else:
         yield "one core: rates of transports are not measured"
     if "kept" in document:
         yield f"kept in {document['kept']}"
 
 
-def _words(names: Iterable[str]) -> list[str]:
-    return [name.replace("_", " ") for name in names]
-
-
-def _table(
-    title: str, lines: Sequence[Line], names: Sequence[str], console: Console
-) -> RenderableType:
-    """Return a table of lines: columns of names, then one of numbers for each other entry."""
-    figures = [key for key in lines[0] if key not in names] if lines else []
-    return report.table(
-        title,
-        {name: [str(line[name]) for line in lines] for name in names},
-        {
-            header: [f"{line[key]:.3g}" for line in lines]
-            for header, key in zip(_words(figures), figures, strict=True)
-        },
-        console,
-    )
+def _table(title: str, names: int, lines: Sequence[Line], console: Console) -> RenderableType:
+    """Return a table of lines, whose first entries are names, and the others numbers."""
+    cells = [
+        {k.replace("_", " "): v if isinstance(v, str) else f"{v:.3g}" for k, v in line.items()}
+        for line in lines
+    ]
+    return report.table(title, names, cells, console)
 
 
 BENCHMARK = Benchmark(

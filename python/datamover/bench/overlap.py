@@ -10,17 +10,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from datamover.bench import programs
-from datamover.bench.benchmark import Benchmark, Case
-from datamover.errors import InvalidArgument
+from datamover.bench.benchmark import Benchmark, Case, match
 
 OVERLAPPED = ("overlap", "overlap:thread")
 
 
 def matrix(name: str) -> Case:
     """Return the case of a matrix by its number of rows."""
-    if not (name.isascii() and name.isdigit() and int(name) > 0):
-        raise InvalidArgument(f"{name!r} is not a case: pass the number of rows of a matrix")
-    return Case(name)
+    return Case(match(r"0*[1-9]\d*", name, "a case: pass the number of rows of a matrix")[0])
 
 
 def hidden(seconds: dict[str, float], contender: str) -> float:

@@ -58,15 +58,17 @@ CASES = tuple(
 )
 
 
+def names(cases: Sequence[Case], seconds: float) -> list[str]:
+    """Return the names of cases, the only arguments of some programs."""
+    return [case.name for case in cases]
+
+
 def players(run: Run) -> Iterator[Player]:
     """Give the program and NumPy, the sizes on one process, and the meshes."""
 
     def in_python(measure: Callable[[str], Iterator[Line]]) -> Callable[..., Iterator[Line]]:
         mpi = {"mpi": run.mpi.name}  # as the rows of the program that they are compared with
         return lambda cases, seconds: ({**mpi, **line} for line in measure(cases[0].name))
-
-    def names(cases: Sequence[Case], seconds: float) -> list[str]:
-        return [case.name for case in cases]
 
     def of_mesh(name: str) -> Iterator[Line]:
         try:

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,8 +24,8 @@ from datamover.time_words import as_time
 #: Header of the one column of figures that holds names.
 WORST_CASE = "in case"
 
-#: A header, and a cell for each row of a table.
-Columns = Mapping[str, Sequence[str | Text]]
+#: A row of a table: a cell for each header.
+Cells = Mapping[str, str | Text]
 
 
 def as_json(results: Results, references: Sequence[str], judged: tuple[str, ...]) -> dict[str, Any]:
@@ -62,23 +60,22 @@ def show(
     console: Console,
 ) -> None:
     """Print one table per case and phase, the summary, and the contenders left out."""
-    rows = [r for r in document["rows"] if not r["case"].startswith(RANDOM_PREFIX)]
-    order = list(dict.fromkeys((r["phase"], r["case"]) for r in rows))
-    order.sort(key=lambda place: place[0])  # stable: cases stay in their order
-    rows.sort(key=lambda r: order.index((r["phase"], r["case"])))
+    places: dict[tuple[str, str], list[Row]] = {}
+    for row in document["rows"]:
+        if not row["case"].startswith(RANDOM_PREFIX):
+            places.setdefault((row["phase"], row["case"]), []).append(row)
     parts: list[RenderableType] = []
-    for (phase, case), chosen in groupby(rows, key=lambda r: (r["phase"], r["case"])):
-        shown = list(chosen)
-        mpi, many = shown[0]["mpi"], counted(shown[0]["processes"], "process", "processes")
-        names = [
-            Text(
-                row["contender"] + ("" if row["mpi"] == mpi else f" ({row['mpi']})"),
-                "bold" if row["contender"].startswith(judged) else "",
-            )
-            for row in shown
-        ]
-        title, figures = f"{case}, {phase}, {many}, MPI: {mpi}", _figures(shown, references)
-        parts.append(table(title, {"contender": names}, figures, console))
+    for phase, case in sorted(places, key=lambda place: place[0]):  # stable: as cases are listed
+        rows = places[phase, case]
+        mpi, many = rows[0]["mpi"], counted(rows[0]["processes"], "process", "processes")
+        seconds = {row["contender"]: row["seconds"] for row in rows}
+        known = {name: seconds[name] for name in references if name in seconds}
+        cells = []
+        for row in rows:
+            name = row["contender"] + ("" if row["mpi"] == mpi else f" ({row['mpi']})")
+            style = "bold" if row["contender"].startswith(judged) else ""
+            cells.append({"contender": Text(name, style), **_figures(row, known)})
+        parts.append(table(f"{case}, {phase}, {many}, MPI: {mpi}", 1, cells, console))
     if document["summary"]:
         parts.append(_summary_table(document["summary"], console))
     for line in left_out(document["left_out"]):
@@ -99,74 +96,79 @@ def left_out(notes: Sequence[dict[str, str]]) -> list[str]:
     return lines
 
 
-def _figures(rows: list[Row], references: Sequence[str]) -> Columns:
-    """Return a table's columns besides names; columns without a figure are left out."""
-    seconds = {row["contender"]: row["seconds"] for row in rows}
-    cells = {
-        "time": lambda row: as_time(row["seconds"]),
-        "GB/s": lambda row: row["bytes"] and f"{row['bytes'] / row['seconds'] / 1e9:.3g}",
-        **{
-            f"× {name.replace(':', ': ')}": functools.partial(
-                lambda name, row: f"{seconds[name] / row['seconds']:.2f}", name
-            )
-            for name in references
-            if name in seconds
-        },
-        "nbytes": lambda row: f"{row['nbytes']:,}",
-        "per peer": lambda row: f"{as_time(row['seconds_per_peer'])} × {row['peers']:,}",
-        "peak MiB": lambda row: f"{row['peak_bytes'] >> 20:,}",
-        "allowed MiB": lambda row: f"{row['allowed_bytes'] >> 20:,}",
+def _figures(row: Row, references: dict[str, float]) -> Cells:
+    """Return a row's figures, compared with the seconds of references."""
+    seconds, per_peer = row["seconds"], row.get("seconds_per_peer")
+
+    def mib(name: str) -> str:
+        return f"{row[name] >> 20:,}" if name in row else ""
+
+    return {
+        "time": as_time(seconds),
+        "GB/s": f"{row['bytes'] / seconds / 1e9:.3g}" if row.get("bytes") else "",
+        **{f"× {k.replace(':', ': ')}": f"{s / seconds:.2f}" for k, s in references.items()},
+        "nbytes": f"{row['nbytes']:,}" if "nbytes" in row else "",
+        "per peer": "" if per_peer is None else f"{as_time(per_peer)} × {row['peers']:,}",
+        "peak MiB": mib("peak_bytes"),
+        "allowed MiB": mib("allowed_bytes"),
     }
-
-    def filled(cell: Any, row: Row) -> str:
-        try:
-            return cell(row) or ""
-        except KeyError:  # a row of a contender without this figure
-            return ""
-
-    columns = {header: [filled(cell, row) for row in rows] for header, cell in cells.items()}
-    return {header: column for header, column in columns.items() if any(column)}
 
 
 def _summary_table(sums: list[dict[str, Any]], console: Console) -> Group:
-    names = {"contender": [s["contender"] for s in sums], "phase": [s["phase"] for s in sums]}
-    names["than"] = [s["reference"] for s in sums]
-    if len(set(names["phase"])) == 1:
-        del names["phase"]
-    columns = {"cases": [f"{s['cases']}{' random' * (s['of'] == 'random')}" for s in sums]}
-    return table("times as fast, over all cases", names, columns | spread_columns(sums), console)
+    phases = len({s["phase"] for s in sums}) > 1
+    cells = [
+        {
+            "contender": s["contender"],
+            **({"phase": s["phase"]} if phases else {}),
+            "than": s["reference"],
+            "cases": f"{s['cases']}{' random' * (s['of'] == 'random')}",
+            **spread_cells(s),
+        }
+        for s in sums
+    ]
+    return table("times as fast, over all cases", 2 + phases, cells, console)
 
 
-def spread_columns(sums: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the columns of what `rows.spreads` returns."""
+def spread_cells(figures: Mapping[str, Any]) -> Cells:
+    """Return the cells of an entry of `rows.spreads`."""
     keys = ("median", "worst_decile", "worst")
-    columns = {key.replace("_", " "): [f"{s[key]:.2f}" for s in sums] for key in keys}
-    return columns | {WORST_CASE: [s["worst_case"] for s in sums]}
+    cells = {key.replace("_", " "): f"{figures[key]:.2f}" for key in keys}
+    return cells | {WORST_CASE: figures["worst_case"]}
 
 
-def table(title: str, names: Columns, figures: Columns, console: Console) -> Group:
-    """Return a table, or several with the same names if not all columns fit next to each other."""
+def table(title: str, names: int, rows: Sequence[Cells], console: Console) -> Group:
+    """Return a table, or several with the same names if not all columns fit next to each other.
+
+    Parameters
+    ----------
+    title : str
+    names : int
+        How many of the columns name the rows; the others have figures.
+    rows : sequence of mapping
+        A cell for each header; columns without any content are left out.
+    console : Console
+    """
     unlimited = console.options.update(max_width=1_000_000)
-    tables: list[Table] = []
-    chosen: dict[str, Sequence[str | Text]] = {}
-    for header, cells in figures.items():
-        wider = console.measure(_table(names, {**chosen, header: cells}), options=unlimited)
-        if chosen and wider.minimum > console.width:
-            tables.append(_table(names, chosen))
-            chosen = {}
-        chosen[header] = cells
-    return titled(title, *tables, _table(names, chosen))
+    filled = [h for h in (rows[0] if rows else ()) if any(str(row[h]) for row in rows)]
+    tables, chosen = [], filled[:names]
+    for header in filled[names:]:
+        wider = console.measure(_table(names, [*chosen, header], rows), options=unlimited)
+        if len(chosen) > names and wider.minimum > console.width:
+            tables.append(_table(names, chosen, rows))
+            chosen = filled[:names]
+        chosen.append(header)
+    return titled(title, *tables, _table(names, chosen, rows))
 
 
-def _table(names: Columns, figures: Columns) -> Table:
+def _table(names: int, headers: Sequence[str], rows: Sequence[Cells]) -> Table:
     """Make a table in which no word is cut; headers of several words may take several lines."""
     made = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
-    for header in names:
-        made.add_column(header, no_wrap=True)
-    for header, cells in figures.items():
-        width = max(map(len, [*header.split(), *map(str, cells)]))
-        justify: Literal["left", "right"] = "left" if header == WORST_CASE else "right"
-        made.add_column(header, justify=justify, min_width=width)
-    for row in zip(*names.values(), *figures.values(), strict=True):
-        made.add_row(*row)
+    for k, header in enumerate(headers):
+        width = max(map(len, [*header.split(), *(str(row[header]) for row in rows)]))
+        right = k >= names and header != WORST_CASE
+        no_wrap, min_width = k < names, width if k >= names else None
+        justify: Literal["left", "right"] = "right" if right else "left"
+        made.add_column(header, no_wrap=no_wrap, justify=justify, min_width=min_width)
+    for row in rows:
+        made.add_row(*(row[header] for header in headers))
     return made

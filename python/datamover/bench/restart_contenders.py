@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,10 @@ class Program:
     def __init__(self, comm: Any, said: dict[str, Any]):
         from mpi4py import MPI
 
-        self.comm, self.path, self.chunks = comm, said["path"], tuple(said["chunks"])
+        self.comm, self.path, self.chunks = comm, said["path"], said["chunks"]
         self.shape = (said["edge"],) * 3
         self.names = [f"array-{k}" for k in range(said["arrays"])]
+        self.nbytes = len(self.names) * math.prod(self.shape) * 8
         grid = MPI.Compute_dims(comm.size, 3)
         self.grid = tuple(reversed(grid) if said["columns"] else grid)
         at = np.unravel_index(comm.rank, self.grid)
@@ -41,15 +42,12 @@ class Program:
             slice(min(n, i * -(-n // p)), min(n, (i + 1) * -(-n // p)))
             for n, p, i in zip(self.shape, self.grid, at, strict=True)
         )
-
-    def expected(self) -> np.ndarray:
-        """Return this process's part of an array."""
         i, j, k = np.ogrid[self.box]
-        return ((i * self.shape[1] + j) * self.shape[2] + k).astype("f8")
+        self.expected = ((i * self.shape[1] + j) * self.shape[2] + k).astype("f8")
 
     def empty(self) -> list[np.ndarray]:
         """Return new arrays for this process's parts."""
-        return [np.empty([part.stop - part.start for part in self.box]) for _ in self.names]
+        return [np.empty_like(self.expected) for _ in self.names]
 
 
 def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
@@ -62,14 +60,10 @@ def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
 
     datamover.files.formats.known()  # imports the rest of what the first use imports
     layout = dm.BlockCyclic(p.shape, "(block, block, block)", nprocs=p.comm.size, grid=p.grid)
-    given: dict[str, Any] = {}
-    if own_arrays:
-        given = {name: dm.Array(layout, comm=p.comm) for name in p.names}
-        arrays = [array.local for array in given.values()]
-    else:
-        arrays = p.empty()
-        given = {name: (array, layout) for name, array in zip(p.names, arrays, strict=True)}
-    chunks = dict.fromkeys(p.names, p.chunks)
+    made = [dm.Array(layout, comm=p.comm) for _ in p.names] if own_arrays else []
+    arrays = [array.local for array in made] or p.empty()
+    parts: list[Any] = list(made) or [(array, layout) for array in arrays]
+    given, chunks = dict(zip(p.names, parts, strict=True)), dict.fromkeys(p.names, tuple(p.chunks))
     return (
         arrays,
         lambda: dm.save(p.path, given, comm=p.comm, chunks=chunks, compressor="none"),
@@ -80,35 +74,27 @@ def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
 def by_tensorstore(p: Program) -> Ways:
     """Save and load with tensorstore: each process writes or reads its own part of Zarr arrays."""
     import tensorstore as ts
-    from file_contenders import sync
+    from file_contenders import stored, sync
 
-    # The sync at the end is for all files at once: one for each chunk in addition costs more.
-    context, arrays = ts.Context({"file_io_sync": False}), p.empty()
+    facts = {"shape": p.shape, "chunks": p.chunks, "codec": "none", "dtype": "float64"}
+    files, arrays = [{"path": f"{p.path}/{name}", **facts} for name in p.names], p.empty()
 
-    def opened(name: str, **more: Any) -> Any:
-        at = "file://" + os.path.join(os.path.abspath(p.path), name)
-        return ts.open({"driver": "zarr3", "kvstore": at, **more}, context=context)
-
-    def parts() -> list[Any]:
-        return [store.result()[p.box] for store in [opened(name) for name in p.names]]
+    def pairs() -> list[tuple[Any, np.ndarray]]:
+        parts = [store.result()[p.box] for store in [stored(file) for file in files]]
+        return list(zip(parts, arrays, strict=True))
 
     def save() -> None:
-        grid = {"name": "regular", "configuration": {"chunk_shape": list(p.chunks)}}
-        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
-        metadata: dict[str, Any] = {"shape": list(p.shape), "data_type": "float64"}
-        metadata |= {"chunk_grid": grid, "codecs": codecs}
-        for name in p.names if p.comm.rank == 0 else ():
-            opened(name, metadata=metadata, create=True).result()
+        for file in files if p.comm.rank == 0 else ():
+            stored(file, create=True).result()
         p.comm.Barrier()
-        for write in [part.write(a) for part, a in zip(parts(), arrays, strict=True)]:
+        for write in [part.write(array) for part, array in pairs()]:
             write.result()
         p.comm.Barrier()
         if p.comm.rank == 0:
             sync(p.path)
 
     def load() -> None:
-        pairs = zip(parts(), arrays, strict=True)
-        for read in [ts.array(a).write(part.translate_to[0, 0, 0]) for part, a in pairs]:
+        for read in [ts.array(a).write(part.translate_to[0, 0, 0]) for part, a in pairs()]:
             read.result()
 
     return arrays, save, load
@@ -124,19 +110,17 @@ def by_mpi_io(p: Program) -> Ways:
         [MPI.DISTRIBUTE_BLOCK] * 3, [MPI.DISTRIBUTE_DFLT_DARG] * 3, p.grid,
     ).Commit()  # fmt: skip
 
-    def moved(mode: int, move: Callable[[Any, np.ndarray], None]) -> Any:
+    def moved(mode: int, move: Callable[[Any, np.ndarray], None]) -> None:
         file = MPI.File.Open(p.comm, p.path, mode)
         for k, array in enumerate(arrays):
             file.Set_view(k * math.prod(p.shape) * 8, MPI.DOUBLE, kind)
             move(file, array)
-        return file
-
-    def save() -> None:
-        file = moved(MPI.MODE_WRONLY | MPI.MODE_CREATE, MPI.File.Write_all)
-        file.Sync()
+        if mode & MPI.MODE_WRONLY:
+            file.Sync()
         file.Close()
 
-    return arrays, save, lambda: moved(MPI.MODE_RDONLY, MPI.File.Read_all).Close()
+    save = partial(moved, MPI.MODE_WRONLY | MPI.MODE_CREATE, MPI.File.Write_all)
+    return arrays, save, partial(moved, MPI.MODE_RDONLY, MPI.File.Read_all)
 
 
 CONTENDERS: dict[str, Callable[[Program], Ways]] = {
@@ -156,25 +140,23 @@ def run(comm: Any, contender: str, phase: str, said: dict[str, Any]) -> dict[str
     if comm.size != said["processes"]:
         reason = f"mpiexec does not start its mpi4py's MPI: {comm.size} processes"
         return left_out | {"reason": reason}
-    program = Program(comm, said)
+    p = Program(comm, said)
     try:
-        arrays, save, load = CONTENDERS[contender](program)
+        arrays, save, load = CONTENDERS[contender](p)
     except ImportError as e:
         return left_out | {"reason": str(e)}
-    expected = program.expected()
     for array in arrays:  # whoever fills an array first waits for its pages
-        array[...] = expected if phase == "save" else 0
-    nbytes = len(program.names) * math.prod(program.shape) * 8
+        array[...] = p.expected if phase == "save" else 0
     if comm.rank == 0:
-        have_memory_at_hand(program.path + ".memory", nbytes)
+        have_memory_at_hand(p.path + ".memory", p.nbytes)
     comm.Barrier()
     begin = time.perf_counter()
     save() if phase == "save" else load()
     seconds = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
-    right = all(np.array_equal(array, expected) for array in arrays)
+    right = all(np.array_equal(array, p.expected) for array in arrays)
     if not comm.allreduce(right, MPI.LAND):
         return left_out | {"reason": "wrong data"}
-    row = {"case": said["case"], "phase": phase, "contender": contender, "bytes": nbytes}
+    row = {"case": said["case"], "phase": phase, "contender": contender, "bytes": p.nbytes}
     return row | {"processes": comm.size, "samples": [seconds]}
 
 

@@ -23,9 +23,6 @@ A speed-up is the time of the alternative divided by the time of datamover: abov
 faster. All contenders of a case take turns in one run. Medians are over all cases and phases except
 first calls."""
 
-#: Header of the tables of pairs.
-HEADER = ("Benchmark", "Case", "Phase", "Contender", "Time", "Compared with", "Its time", "Ratio")
-
 Documents = Mapping[str, dict[str, Any]]
 
 
@@ -38,31 +35,33 @@ def pairs_on_page(documents: Documents) -> list[Pair]:
     ]
 
 
-def medians_of(pairs: Iterable[Pair]) -> dict[tuple[str, ...], dict[str, Any]]:
+def medians_of(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
     """Return the spread of the speed-ups of each benchmark, contender and reference."""
     again = (pair for pair in pairs if pair.phase != FIRST)
-    return spreads(again, lambda p: (p.benchmark, p.contender, p.reference))
+    return spreads(again, "benchmark", "contender", "reference")
 
 
-def cells_of(p: Pair) -> Sequence[str]:
+def cells_of(p: Pair) -> dict[str, str]:
     """Return the row of a table of pairs."""
-    ours, theirs = as_time(p.seconds), as_time(p.reference_seconds)
-    where = (p.benchmark, p.case, p.phase, p.contender)
-    return (*where, ours, p.reference, theirs, f"{p.ratio:.2f}")
+    names = {"Benchmark": p.benchmark, "Case": p.case, "Phase": p.phase, "Contender": p.contender}
+    theirs = {"Compared with": p.reference, "Its time": as_time(p.reference_seconds)}
+    return {**names, "Time": as_time(p.seconds), **theirs, "Ratio": f"{p.ratio:.2f}"}
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""Return a table in Markdown.
+def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    r"""Return a table in Markdown, "None." if it has no rows.
 
     Examples
     --------
     >>> from datamover.bench.results_page import markdown_table
-    >>> print(markdown_table(("name", "size"), [("a|b", 1)]))
+    >>> print(markdown_table([{"name": "a|b", "size": 1}]))
     | name | size |
     | --- | --- |
     | a\|b | 1 |
     """
-    lines = [header, ["---"] * len(header), *rows]
+    if not rows:
+        return "None."
+    lines = [rows[0].keys(), ["---"] * len(rows[0]), *(row.values() for row in rows)]
     cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
@@ -99,46 +98,44 @@ def page(documents: Documents, setting: Mapping[str, str], chart: str) -> str:
     measured = {name: d for name, d in documents.items() if "rows" in d}
     pairs, machine = pairs_on_page(measured), facts(measured)
     medians = [
-        (*of, m["cases"], *(f"{m[k]:.2f}" for k in ("median", "worst")), m["worst_case"])
-        for of, m in medians_of(pairs).items()
-    ]
-    first = [cells_of(p) for p in pairs if p.phase == FIRST]
+        {"Benchmark": m["benchmark"], "Contender": m["contender"], "Compared with": m["reference"],
+         "Rows": m["cases"], "Median": f"{m['median']:.2f}", "Worst": f"{m['worst']:.2f}",
+         "Worst case": m["worst_case"]}
+        for m in medians_of(pairs)
+    ]  # fmt: skip
     again = sorted((p for p in pairs if p.phase != FIRST), key=lambda p: p.ratio)
-    worst = [cells_of(p) for p in again[:WORST_ROWS]]
     notes = [f"- `{name}` failed: {d['failed']}" for name, d in documents.items() if "failed" in d]
     for name, document in measured.items():
         notes += [f"- `{name}`, {line}" for line in report.left_out(document["left_out"])]
     parts = [
         f"# Benchmarks on {machine['Processor']}, {setting['Date']}",
-        markdown_table(("Setting", "Value"), {**setting, **machine}.items()),
+        markdown_table([{"Setting": k, "Value": v} for k, v in {**setting, **machine}.items()]),
         "## Speed-ups",
         INTRODUCTION,
         f"![Median and worst speed-up of each benchmark]({chart})",
-        markdown_table(
-            ("Benchmark", "Contender", "Compared with", "Rows", "Median", "Worst", "Worst case"),
-            medians,
-        ),
+        markdown_table(medians),
         "## Worst rows",
-        markdown_table(HEADER, worst),
+        markdown_table([cells_of(p) for p in again[:WORST_ROWS]]),
         "## First calls",
-        markdown_table(HEADER, first),
+        markdown_table([cells_of(p) for p in pairs if p.phase == FIRST]),
         *(["## Left out", "\n".join(notes)] if notes else []),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def draw(medians: Mapping[tuple[str, ...], dict[str, Any]], path: Path) -> None:
+def draw(medians: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw a line from the worst to the median speed-up for each benchmark and reference."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 1 + 0.22 * len(medians)), layout="constrained")
     axes = figure.subplots()
-    for y, entry in enumerate(medians.values()):
-        axes.plot([entry["worst"], entry["median"]], [y, y], color="tab:gray", linewidth=1)
-        axes.plot(entry["median"], y, "o", color="tab:blue", markersize=5)
-    names = ["{}: {} / {}".format(*of) for of in medians]
-    axes.set_yticks(range(len(names)), names, fontsize=7)
+    places = range(len(medians))
+    middle = [m["median"] for m in medians]
+    axes.hlines(places, [m["worst"] for m in medians], middle, color="tab:gray", linewidth=1)
+    axes.plot(middle, places, "o", color="tab:blue", markersize=5)
+    names = [f"{m['benchmark']}: {m['contender']} / {m['reference']}" for m in medians]
+    axes.set_yticks(places, names, fontsize=7)
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xscale("log", base=2)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -41,6 +41,7 @@ class Results:
 
     left_out: list[dict[str, str]] = field(default_factory=list)
     compilers: set[str] = field(default_factory=set)
+    others: list[Row] = field(default_factory=list)
     _facts: dict[tuple[Any, ...], Row] = field(default_factory=dict)
 
     def add(self, line: Row) -> None:
@@ -51,7 +52,7 @@ class Results:
         line : dict
             A row has `case`, `phase`, `contender`, `processes`, `bytes` and either `samples`
             (seconds of each repetition) or `seconds` (already a median) and `runs`; other entries
-            are kept.
+            are kept. Other lines are in `others`.
         """
         if "left_out" in line:
             self.leave_out(line["left_out"], line["reason"], line.get("case", ""))
@@ -66,6 +67,8 @@ class Results:
             row["runs"] += runs
         elif "compiler" in line:
             self.compilers.add(line["compiler"])
+        else:
+            self.others.append(line)
 
     def leave_out(self, contender: str, reason: str, case: str = "") -> None:
         """Note that a contender did not take part, and why; in all cases if none is named."""
@@ -129,6 +132,11 @@ class Pair:
         """How many times as fast the contender is as the reference."""
         return self.reference_seconds / self.seconds
 
+    @property
+    def of(self) -> str:
+        """Whether the case is listed or random."""
+        return "random" if self.case.startswith(RANDOM_PREFIX) else "listed"
+
 
 def pairs_of(
     rows: Iterable[Row], contenders: Iterable[str], references: Iterable[str], benchmark: str = ""
@@ -165,23 +173,24 @@ def worst_decile(ratios: Iterable[float]) -> float:
     return ordered[len(ordered) // 10]
 
 
-def spreads(
-    pairs: Iterable[Pair], key: Callable[[Pair], tuple[str, ...]]
-) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the median, worst decile and worst ratio of each group of pairs with the same key."""
+def spreads(pairs: Iterable[Pair], *names: str) -> list[dict[str, Any]]:
+    """Return the median, worst decile and worst ratio of each group of pairs.
+
+    Parameters
+    ----------
+    pairs : iterable of Pair
+    *names : str
+        The attributes that the pairs of a group have in common; entries of the result too.
+    """
     groups: dict[tuple[str, ...], list[Pair]] = {}
     for pair in pairs:
-        groups.setdefault(key(pair), []).append(pair)
-    found = {}
+        groups.setdefault(tuple(getattr(pair, name) for name in names), []).append(pair)
+    found = []
     for group, members in groups.items():
         worst, ratios = min(members, key=lambda p: p.ratio), [p.ratio for p in members]
-        found[group] = {
-            "cases": len(members),
-            "median": statistics.median(ratios),
-            "worst_decile": worst_decile(ratios),
-            "worst": worst.ratio,
-            "worst_case": worst.case,
-        }
+        figures = {"cases": len(members), "median": statistics.median(ratios)}
+        figures |= {"worst_decile": worst_decile(ratios), "worst": worst.ratio}
+        found.append(dict(zip(names, group, strict=True)) | figures | {"worst_case": worst.case})
     return found
 
 
@@ -200,13 +209,6 @@ def summarize(
     judged : tuple of str
         Beginnings of the names of the contenders that are compared.
     """
-
-    def key(pair: Pair) -> tuple[str, ...]:
-        kind = "random" if pair.case.startswith(RANDOM_PREFIX) else "listed"
-        return (kind, pair.phase, pair.contender, pair.reference)
-
     contenders = dict.fromkeys(r["contender"] for r in rows if r["contender"].startswith(judged))
-    names = ("of", "phase", "contender", "reference")
-    found = spreads(pairs_of(rows, contenders, references), key).items()
-    ordered = sorted(found, key=lambda entry: entry[0][:2])  # stable within a phase
-    return [{**dict(zip(names, group, strict=True)), **spread} for group, spread in ordered]
+    found = spreads(pairs_of(rows, contenders, references), "of", "phase", "contender", "reference")
+    return sorted(found, key=lambda entry: (entry["of"], entry["phase"]))  # stable within a phase

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib.util
 import os
-import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import datamover as dm
 from datamover.bench import stream_contenders
-from datamover.bench.benchmark import Benchmark, Case
+from datamover.bench.benchmark import Benchmark, Case, match
 from datamover.bench.chart import Panel
 from datamover.bench.contest import Contest
 from datamover.bench.programs import Line
-from datamover.errors import InvalidArgument
-from datamover.stream.wire import crc32c
+from datamover.bench.stream_contenders import Way
+from datamover.errors import InvalidArgument, Unsupported
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 #: Waiting processes yield, because there may be more of them than cores.
@@ -41,14 +41,15 @@ def parse(name: str) -> Case:
     >>> parse("64K-128")
     Case(name='64K-128', words=(65536, 128))
     """
-    found = re.fullmatch(r"([1-9]\d*)([KM]?)-([1-9]\d*)", name, re.ASCII)
-    message, block = (int(found[1]) * UNITS[found[2]], int(found[3])) if found else (0, 8)
+    usage = (
+        "a case: pass MESSAGE-BLOCK, such as 64K-128, for a message of at least two blocks, each a "
+        "multiple of 8 bytes"
+    )
+    found = match(r"([1-9]\d*)([KM]?)-([1-9]\d*)", name, usage)
+    message, block = int(found[1]) * UNITS[found[2]], int(found[3])
     # A message of at least two blocks has something to gather.
     if block % 8 or message % block or message < 2 * block:
-        raise InvalidArgument(
-            f"{name!r} is not a case: pass MESSAGE-BLOCK, such as 64K-128, for a message of at "
-            "least two blocks, each a multiple of 8 bytes"
-        )
+        raise InvalidArgument(f"{name!r} is not {usage}")
     return Case(name, (message, block))
 
 
@@ -105,6 +106,8 @@ class Ends:
 
     Attributes
     ----------
+    stack : ExitStack
+        Closes what was opened, the latest first.
     pieces : dict
         For each process of the other end that shares rows with this one: the rows, counted here.
     array : ndarray
@@ -112,11 +115,14 @@ class Ends:
         the destination.
     """
 
-    def __init__(self, world: Any, senders: int, message_bytes: int, block_bytes: int):
-        self.world, self.senders = world, senders
+    def __init__(
+        self, world: Any, stack: ExitStack, senders: int, message_bytes: int, block_bytes: int
+    ):
+        self.world, self.stack, self.senders = world, stack, senders
         self.receivers = world.size - senders
         self.sends = world.rank < senders
         self.part = world.Split(int(self.sends), world.rank)
+        stack.callback(self.part.Free)
         fields = min(FIELDS, message_bytes // block_bytes)
         rows = message_bytes // (fields * block_bytes) * max(senders, self.receivers)
         self.shape = (rows, fields, block_bytes // 8)
@@ -132,33 +138,36 @@ class Ends:
         }
         of_row = fields * self.shape[2]
         values = np.arange(begin * of_row, end * of_row, dtype="f8").reshape(-1, *self.shape[1:])
+        for piece in self.pieces.values():
+            values[piece.start, 0, 0] = 0  # the first step's number
         if self.sends:
             by_field = np.ascontiguousarray(values.transpose(1, 0, 2))
             self.array, self.expected = by_field.transpose(1, 0, 2), np.empty((0, 0, 0))
         else:
-            self.x_array = dm.Array(self.layouts[1], dtype="f8", comm=self.part)
+            self.x_array = stack.enter_context(
+                contextlib.closing(dm.Array(self.layouts[1], dtype="f8", comm=self.part))
+            )
             self.array, self.expected = self.x_array.local, values
         self.nbytes = int(np.prod(self.shape)) * 8
         self.address = own_address(world)
+        self.on_one_machine = self.address == LOOPBACK_ADDRESS
 
     def _rows(self, rank: int, nprocs: int) -> tuple[int, int]:
         each = -(-self.shape[0] // nprocs)
         return min(rank * each, self.shape[0]), min((rank + 1) * each, self.shape[0])
 
-    def stamp(self, step: int) -> None:
-        """Write the number of the step at the begin of each piece."""
-        for rows in self.pieces.values():
-            self.array[rows.start, 0, 0] = step
-
-    def is_stamped(self, array: np.ndarray, step: int) -> bool:
-        """Return whether all received pieces are of this step."""
-        return all(array[rows.start, 0, 0] == step for rows in self.pieces.values())
-
-    def is_right(self, array: np.ndarray, step: int) -> bool:
-        """Return whether every element is correct."""
-        for rows in self.pieces.values():
-            self.expected[rows.start, 0, 0] = step
-        return bool((array == self.expected).all())
+    def play(self, way: Way, step: int) -> bool:
+        """Send or receive a step; return whether it is right: the first one completely."""
+        starts = [rows.start for rows in self.pieces.values()]
+        if self.sends:
+            self.array[starts, 0, 0] = step
+        found = way(step)
+        if self.sends:
+            return True
+        array = self.array if found is None else found
+        if step == 0:
+            return bool((array == self.expected).all())
+        return all(array[start, 0, 0] == step for start in starts)
 
     def clear(self) -> bool:
         """Spoil the array of a receiving process, and return True."""
@@ -172,115 +181,56 @@ class Ends:
         while not request.Test():
             time.sleep(PAUSE_SECONDS)
 
-    def close(self) -> None:
-        """Free the array and the communicator."""
-        if not self.sends:
-            self.x_array.close()
-        self.part.Free()
+
+def datamover(ends: Ends, into_one: bool = False, pathways: int = 1, **options: Any) -> Way:
+    """Use the library's stream, into new arrays, or one that is written in every step."""
+    options |= {"token": TOKEN, "comm": ends.part}
+    if ends.sends:
+        here = f"tcp://{ends.address}:0"
+        sender = dm.Stream(here, consumers=1, pathways=pathways, **options)
+        ends.stack.callback(sender.close)
+        ends.world.bcast(sender.address)
+        return lambda step: sender.send("u", ends.array, step=step, layout=ends.layouts[0])
+    receiver = dm.stream.connect(ends.world.bcast(None), **options)
+    steps = receiver.steps({"u": ends.x_array if into_one else ends.layouts[1]})
+    ends.stack.callback(receiver.close)
+    ends.stack.callback(list, steps)
+
+    def receive(step: int) -> np.ndarray | None:
+        array = next(steps)[1]["u"]
+        return None if into_one else array
+
+    return receive
 
 
-class Datamover:
-    """The library's stream, into new arrays, or one that is written in every step."""
-
-    def __init__(self, ends: Ends, into_one: bool = False, **options: Any):
-        self._ends = ends
-        address = None
-        if ends.sends:
-            here = f"tcp://{ends.address}:0"
-            self._end: Any = dm.Stream(here, consumers=1, token=TOKEN, comm=ends.part, **options)
-            address = self._end.address
-        address = ends.world.bcast(address)
-        if not ends.sends:
-            options.pop("pathways", None)
-            self._end = dm.stream.connect(address, token=TOKEN, comm=ends.part, **options)
-            self._steps = self._end.steps({"u": ends.x_array if into_one else ends.layouts[1]})
-
-    def send(self, step: int) -> None:
-        """Send a step."""
-        self._end.send("u", self._ends.array, step=step, layout=self._ends.layouts[0])
-
-    def receive(self) -> np.ndarray:
-        """Receive a step; return its array."""
-        array = next(self._steps)[1]["u"]
-        return array.local if isinstance(array, dm.Array) else array
-
-    def close(self) -> None:
-        """End the connection."""
-        if not self._ends.sends:
-            list(self._steps)
-        self._end.close()
-
-
-class Memcpy:
-    """A copy of a receiving process's data within its memory: the bound.
-
-    With a checksum at each end, `checked`, it is the bound for shared memory.
-    """
-
-    def __init__(self, ends: Ends, checked: bool = False):
-        self._ends, self._step = ends, 0
-        self._parts = list(ends.pieces.values()) if checked else []
-        self._values = np.ascontiguousarray(ends.array) if ends.sends else ends.expected.copy()
-
-    def send(self, step: int) -> None:
-        """Compute the checksums of a sending process's data, if any."""
-        for rows in self._parts:
-            crc32c(self._values[rows])
-
-    def receive(self) -> np.ndarray:
-        """Copy, and compute the checksums of the copy, if any."""
-        for rows in self._ends.pieces.values():
-            self._values[rows.start, 0, 0] = self._step
-        np.copyto(self._ends.array, self._values)
-        self._step += 1
-        for rows in self._parts:
-            crc32c(self._ends.array[rows])
-        return self._ends.array
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each contender and a function that opens it, or the reason why not."""
-    yield "datamover", lambda: Datamover(ends)
-    yield "datamover:into", lambda: Datamover(ends, into_one=True)
-    yield "datamover:tcp", lambda: Datamover(ends, local=False)
-    yield "datamover:tcp:into", lambda: Datamover(ends, into_one=True, local=False)
-    yield "datamover:tcp:2", lambda: Datamover(ends, local=False, pathways=2)
-    yield "sockets:contiguous", lambda: stream_contenders.Sockets(ends, packs=False)
-    yield "sockets:packed", lambda: stream_contenders.Sockets(ends, packs=True)
-    yield "gather", lambda: stream_contenders.Gather(ends)
-    if ends.address == LOOPBACK_ADDRESS:
-        yield "shared:packed", lambda: stream_contenders.SharedMemory(ends)
-    else:
-        yield "shared:packed", "the processes are on different machines"
-    yield "memcpy", lambda: Memcpy(ends)
-    yield "memcpy:checked", lambda: Memcpy(ends, checked=True)
-    if importlib.util.find_spec("adios2") is None:
-        yield "sst", "adios2 is not installed (pip install adios2)"
-    else:
-        yield "sst", lambda: stream_contenders.Sst(ends)
+#: What each contender opens, or raises `Unsupported` on all processes.
+CONTENDERS: dict[str, Callable[[Ends], Way]] = {
+    "datamover": datamover,
+    "datamover:into": partial(datamover, into_one=True),
+    "datamover:tcp": partial(datamover, local=False),
+    "datamover:tcp:into": partial(datamover, into_one=True, local=False),
+    "datamover:tcp:2": partial(datamover, local=False, pathways=2),
+    "sockets:contiguous": partial(stream_contenders.sockets, packs=False),
+    "sockets:packed": partial(stream_contenders.sockets, packs=True),
+    "gather": stream_contenders.gather,
+    "shared:packed": stream_contenders.shared_memory,
+    "memcpy": stream_contenders.memcpy,
+    "memcpy:checked": partial(stream_contenders.memcpy, checked=True),
+    "sst": stream_contenders.sst,
+}
 
 
 class Turns:
     """The steps of one way to send: each call is a turn of steps without a pause."""
 
-    def __init__(self, ends: Ends, way: Any, steps: int):
+    def __init__(self, ends: Ends, way: Way, steps: int):
         self.ends, self.way, self.steps, self.done = ends, way, steps, 0
 
     def __call__(self) -> bool:
-        """Send or receive a turn's steps; the first turn is one step, compared completely."""
-        first, right = self.done, True
+        """Send or receive a turn's steps; the first turn is one step."""
+        first = self.done
         self.done += self.steps if first else 1
-        for step in range(first, self.done):
-            if self.ends.sends:
-                self.ends.stamp(step)
-                self.way.send(step)
-            else:
-                is_it = self.ends.is_stamped if step else self.ends.is_right
-                right = is_it(self.way.receive(), step) and right
-        return right
+        return all([self.ends.play(self.way, step) for step in range(first, self.done)])
 
 
 def sending_share(turns: Turns, step_seconds: float) -> float:
@@ -288,18 +238,15 @@ def sending_share(turns: Turns, step_seconds: float) -> float:
 
     It computes by sleeping, which leaves its core to the stream's threads.
     """
-    ends, way = turns.ends, turns.way
+    ends = turns.ends
     ends.wait_for_all()
     begin, inside = time.perf_counter(), 0.0
     for step in range(turns.done, turns.done + COMPUTED_STEPS):
         if ends.sends:
             time.sleep(COMPUTES * step_seconds)
-            ends.stamp(step)
-            called = time.perf_counter()
-            way.send(step)
-            inside += time.perf_counter() - called
-        else:
-            way.receive()
+        called = time.perf_counter()
+        ends.play(turns.way, step)
+        inside += time.perf_counter() - called
     mine = inside / (time.perf_counter() - begin) if ends.sends else 0.0
     ends.wait_for_all()
     return max(ends.world.allgather(mine))
@@ -309,30 +256,28 @@ def measure(
     world: Any, seconds: float, senders: int, case: str, message_bytes: int, block_bytes: int
 ) -> None:
     """Measure all contenders of a case and print their rows."""
-    ends = Ends(world, senders, message_bytes, block_bytes)
-    least, most = TURN_STEPS
-    steps = min(max(TURN_BYTES // ends.nbytes, least), most)
-    facts = {"case": case, "phase": "step", "bytes": ends.nbytes, "consumers": ends.receivers}
-    facts |= {"message_bytes": message_bytes, "block_bytes": block_bytes}
-    contest = Contest(world, seconds, ends.wait_for_all, **facts)
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
+        ends = Ends(world, stack, senders, message_bytes, block_bytes)
+        least, most = TURN_STEPS
+        steps = min(max(TURN_BYTES // ends.nbytes, least), most)
+        facts = {"case": case, "phase": "step", "bytes": ends.nbytes, "consumers": ends.receivers}
+        facts |= {"message_bytes": message_bytes, "block_bytes": block_bytes}
+        contest = Contest(world, seconds, ends.wait_for_all, **facts)
         turns = {}
-        for name, opens in contenders(ends):
-            if isinstance(opens, str):
-                contest.leave_out(name, opens)
+        for name, opens in CONTENDERS.items():
+            try:
+                turns[name] = Turns(ends, opens(ends), steps)
+            except Unsupported as e:
+                contest.leave_out(name, str(e))
                 continue
-            way = opens()
-            stack.callback(way.close)
-            turns[name] = Turns(ends, way, steps)
             contest.add(name, turns[name], ends.clear)
         contest.run()
         for name in contest.works:
             more: dict[str, Any] = {"processes": senders}
-            if isinstance(turns[name].way, Datamover):
+            if name.startswith("datamover"):
                 step_seconds = float(np.median(contest.samples[name])) / steps
                 more["share_in_send"] = sending_share(turns[name], step_seconds)
             contest.print(name, steps, **more)
-    ends.close()
 
 
 BENCHMARK = Benchmark(

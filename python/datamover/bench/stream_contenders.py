@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contenders: pieces of an array by plain sockets, shared memory, and ADIOS2's SST engine.
 
-All take `Ends` of `stream`. Those written by hand send the data only: no greeting, no credits, no
-names; the sizes are known.
+A contender is a function of the `Ends` of `stream`, which returns a function of a step's number: at
+a sending process it sends the step, at a receiving one it receives it in place. What it opens is
+closed by `Ends.stack`. Those written by hand send the data only: no greeting, no credits, no names;
+the sizes are known.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import socket
 import struct
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from datamover.errors import Unsupported
 from datamover.stream.wire import crc32c
 
 CHECKSUM = struct.Struct("!I")
+
+#: Sends or receives the step of a number; returns an array that is not that of `Ends`, if any.
+Way = Callable[[int], Any]
 
 
 def connected(ends: Any, pairs: dict[int, Any]) -> dict[int, socket.socket]:
@@ -27,21 +35,20 @@ def connected(ends: Any, pairs: dict[int, Any]) -> dict[int, socket.socket]:
     listener = None if ends.sends else socket.create_server((ends.address, 0))
     addresses = ends.world.allgather(listener.getsockname() if listener else None)
     sockets = {}
-    if listener is None:
-        for other in pairs:
+    for other in pairs:
+        if listener is None:
             sock = socket.create_connection(addresses[ends.senders + other])
             sock.sendall(bytes([ends.part.rank]))
-            sockets[other] = sock
-    else:
-        for _ in pairs:
+        else:
             sock = listener.accept()[0]
-            sockets[sock.recv(1)[0]] = sock
-        listener.close()
-    for sock in sockets.values():
+            other = sock.recv(1)[0]
+        sockets[other] = ends.stack.enter_context(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if sock.getsockname()[0] == sock.getpeername()[0]:  # like the library
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
-    return dict(sorted(sockets.items()))
+    if listener is not None:
+        listener.close()
+    return sockets
 
 
 def send_checked(sock: socket.socket, message: np.ndarray) -> None:
@@ -61,12 +68,17 @@ def receive_checked(sock: socket.socket, part: np.ndarray) -> None:
     """Fill an array, and compare it with the checksum before it."""
     checksum = bytearray(CHECKSUM.size)
     receive(sock, checksum, part)
-    if CHECKSUM.unpack(checksum)[0] != crc32c(part):
+    check(part, *CHECKSUM.unpack(checksum))
+
+
+def check(part: np.ndarray, checksum: int) -> None:
+    """Raise an error if a message does not have a checksum."""
+    if checksum != crc32c(part):
         raise ValueError("a damaged message")
 
 
-class Sockets:
-    """One connection for each pair of processes.
+def sockets(ends: Any, packs: bool) -> Way:
+    """Use one connection for each pair of processes.
 
     Parameters
     ----------
@@ -75,221 +87,175 @@ class Sockets:
         Whether each piece is gathered into a message first, with its CRC32C, which the other end
         compares; otherwise the same number of bytes is sent from contiguous memory.
     """
+    connections = connected(ends, ends.pieces)
+    messages = {o: np.ascontiguousarray(ends.array[rows]) for o, rows in ends.pieces.items()}
 
-    def __init__(self, ends: Any, packs: bool):
-        self._ends, self._packs = ends, packs
-        self._sockets = connected(ends, ends.pieces)
-        self._messages = {
-            other: np.ascontiguousarray(ends.array[rows])
-            for other, rows in ends.pieces.items()
-            if ends.sends
-        }
-
-    def send(self, step: int) -> None:
-        """Send the pieces of a step."""
-        for other, rows in self._ends.pieces.items():
-            message = self._messages[other]
-            if self._packs:
-                np.copyto(message, self._ends.array[rows])
-                send_checked(self._sockets[other], message)
+    def send(step: int) -> None:
+        for other, rows in ends.pieces.items():
+            message = messages[other]
+            if packs:
+                np.copyto(message, ends.array[rows])
+                send_checked(connections[other], message)
             else:
                 message[0, 0, 0] = step
-                self._sockets[other].sendall(message)
+                connections[other].sendall(message)
 
-    def receive(self) -> np.ndarray:
-        """Receive the pieces of a step in place."""
-        for other, rows in self._ends.pieces.items():
-            how = receive_checked if self._packs else receive
-            how(self._sockets[other], self._ends.array[rows])
-        return self._ends.array
+    def take(step: int) -> None:
+        for other, rows in ends.pieces.items():
+            (receive_checked if packs else receive)(connections[other], ends.array[rows])
 
-    def close(self) -> None:
-        """End the connections."""
-        for sock in self._sockets.values():
-            sock.close()
+    return send if ends.sends else take
 
 
-class Gather(Sockets):
+def gather(ends: Any) -> Way:
     """Gather to one process by mpi4py, one connection, and scatter at its other end."""
+    first = ends.part.rank == 0
+    connections = connected(ends, {0: None} if first else {})
+    local = np.empty(ends.array.shape) if ends.sends else ends.array
+    whole = np.empty(ends.shape if first else 0)
+    counts = ends.part.gather(local.size)
+    everything = [whole, counts] if first else None
 
-    def __init__(self, ends: Any):
-        self._ends = ends
-        first = ends.part.rank == 0
-        self._sockets = connected(ends, {0: None} if first else {})
-        self._local = np.empty(ends.array.shape) if ends.sends else ends.array
-        self._whole = np.empty(ends.shape if first else 0)
-        counts = ends.part.gather(self._local.size)
-        self._all = [self._whole, counts] if first else None
+    def send(step: int) -> None:
+        np.copyto(local, ends.array)
+        ends.part.Gatherv(local, everything)
+        if first:
+            send_checked(connections[0], whole)
 
-    def send(self, step: int) -> None:
-        """Gather a step and send it."""
-        np.copyto(self._local, self._ends.array)
-        self._ends.part.Gatherv(self._local, self._all)
-        if self._ends.part.rank == 0:
-            send_checked(self._sockets[0], self._whole)
+    def take(step: int) -> None:
+        if first:
+            receive_checked(connections[0], whole)
+        ends.part.Scatterv(everything, local)
 
-    def receive(self) -> np.ndarray:
-        """Receive a step and scatter it."""
-        if self._ends.part.rank == 0:
-            receive_checked(self._sockets[0], self._whole)
-        self._ends.part.Scatterv(self._all, self._local)
-        return self._local
+    return send if ends.sends else take
 
 
 #: Number of slots: a message is packed while the other end still reads the previous one.
 SLOTS = 2
-#: Distance between the words of the two sides, in words of 8 bytes.
-APART = 16
 
 
-class Pair:
-    """Memory that two processes share: how far each is, checksums, and slots for messages.
+def shared_memory(ends: Any) -> Way:
+    """Use two slots for each pair of processes, gathered into by NumPy, CRC32C at both ends.
 
     The processor must keep the order of stores (x86), and no process sleeps.
     """
+    from mpi4py import MPI
 
-    def __init__(self, rows: slice, words: np.ndarray, shape: tuple[int, ...]):
-        self.rows = rows
-        self._words = words
-        self._checksums = words[2 * APART :]
-        size = int(np.prod(shape))
-        slots = words[3 * APART :].view("f8")[: SLOTS * size]
-        self._slots = slots.reshape(SLOTS, *shape)
+    if not ends.on_one_machine:
+        raise Unsupported("the processes are on different machines")
+    sizes = [ends.array[rows].size for rows in ends.pieces.values()]
+    room = -(-ends.world.allreduce(max(sizes, default=0), MPI.MAX) // 16) * 16
+    # What each side has done, in cache lines of its own, checksums, and slots.
+    heads = [(name, "i8", 16) for name in ("sent", "taken", "checksums")]
+    kind = np.dtype([*heads, ("slots", "f8", (SLOTS, room))])
+    nbytes = kind.itemsize * ends.senders * ends.receivers
+    window = MPI.Win.Allocate_shared(0 if ends.world.rank else nbytes, 1, comm=ends.world)
+    ends.stack.callback(window.Free)
+    memory = np.frombuffer(window.Shared_query(0)[0], kind).reshape(ends.senders, ends.receivers)
+    for name, *_ in heads:
+        memory[name][...] = 0
+    ends.world.Barrier()
 
-    @staticmethod
-    def words_for(size: int) -> int:
-        """Return the words for messages of this number of elements of 8 bytes."""
-        return 3 * APART + -(-SLOTS * size // APART) * APART
+    pairs = []
+    for other, rows in ends.pieces.items():
+        place = (ends.part.rank, other) if ends.sends else (other, ends.part.rank)
+        shape = ends.array[rows].shape
+        slots = memory["slots"][place][:, : np.prod(shape)].reshape(SLOTS, *shape)
+        pairs.append((rows, slots, *(memory[name][place] for name, *_ in heads)))
 
-    def send(self, count: int, part: np.ndarray) -> None:
-        """Hand over a message, after `count` others."""
-        while self._words[APART] <= count - SLOTS:
-            os.sched_yield()
-        slot = self._slots[count % SLOTS]
-        np.copyto(slot, part)
-        self._checksums[count % SLOTS] = crc32c(slot)
-        self._words[0] = count + 1
+    def send(step: int) -> None:
+        for rows, slots, sent, taken, checksums in pairs:
+            while taken[0] <= step - SLOTS:
+                os.sched_yield()
+            slot = slots[step % SLOTS]
+            np.copyto(slot, ends.array[rows])
+            checksums[step % SLOTS] = crc32c(slot)
+            sent[0] = step + 1
 
-    def receive(self, count: int, part: np.ndarray) -> None:
-        """Receive a message, after `count` others."""
-        while self._words[0] <= count:
-            os.sched_yield()
-        np.copyto(part, self._slots[count % SLOTS])
-        if self._checksums[count % SLOTS] != crc32c(part):
-            raise ValueError("a damaged message")
-        self._words[APART] = count + 1
+    def take(step: int) -> None:
+        for rows, slots, sent, taken, checksums in pairs:
+            while sent[0] <= step:
+                os.sched_yield()
+            np.copyto(ends.array[rows], slots[step % SLOTS])
+            check(ends.array[rows], checksums[step % SLOTS])
+            taken[0] = step + 1
 
-
-class SharedMemory:
-    """Two slots for each pair of processes, gathered into by NumPy, CRC32C at both ends."""
-
-    def __init__(self, ends: Any):
-        from mpi4py import MPI
-
-        self._ends, self._count = ends, 0
-        mine = {other: ends.array[rows].size for other, rows in ends.pieces.items()}
-        sizes = ends.world.allgather(mine)
-        room = sum(map(Pair.words_for, mine.values())) if ends.sends else 0
-        self._window = MPI.Win.Allocate_shared(8 * room, 1, comm=ends.world)
-        self._pairs = []
-        for other, rows in ends.pieces.items():
-            sender, receiver = (ends.part.rank, other) if ends.sends else (other, ends.part.rank)
-            memory = np.frombuffer(self._window.Shared_query(sender)[0], "i8")
-            before = [size for to, size in sizes[sender].items() if to < receiver]
-            words = memory[sum(map(Pair.words_for, before)) :]
-            if ends.sends:
-                words[: 3 * APART] = 0
-            self._pairs.append(Pair(rows, words, ends.array[rows].shape))
-        ends.world.Barrier()
-
-    def send(self, step: int) -> None:
-        """Send the pieces of a step."""
-        for pair in self._pairs:
-            pair.send(self._count, self._ends.array[pair.rows])
-        self._count += 1
-
-    def receive(self) -> np.ndarray:
-        """Receive the pieces of a step in place."""
-        for pair in self._pairs:
-            pair.receive(self._count, self._ends.array[pair.rows])
-        self._count += 1
-        return self._ends.array
-
-    def close(self) -> None:
-        """Free the memory."""
-        self._pairs = []
-        self._window.Free()
+    return send if ends.sends else take
 
 
-class Sst:
-    """ADIOS2's SST: a stream of each sending process to all receivers of its pieces.
+def memcpy(ends: Any, checked: bool = False) -> Way:
+    """Copy a receiving process's data within its memory: the bound.
+
+    With a checksum at each end, `checked`, it is the bound for shared memory.
+    """
+    parts = list(ends.pieces.values()) if checked else []
+    values = np.ascontiguousarray(ends.array) if ends.sends else ends.expected.copy()
+
+    def send(step: int) -> None:
+        for rows in parts:
+            crc32c(values[rows])
+
+    def take(step: int) -> None:
+        for rows in ends.pieces.values():
+            values[rows.start, 0, 0] = step
+        np.copyto(ends.array, values)
+        for rows in parts:
+            crc32c(ends.array[rows])
+
+    return send if ends.sends else take
+
+
+def sst(ends: Any) -> Way:
+    """Use ADIOS2's SST: a stream of each sending process to all receivers of its pieces.
 
     PyPI's `adios2` is built without MPI, so each receiving process opens the streams that it needs.
     Pieces are gathered by NumPy and received in place.
     """
+    if importlib.util.find_spec("adios2") is None:
+        raise Unsupported("adios2 is not installed (pip install adios2)")
+    import adios2.bindings
 
-    def __init__(self, ends: Any):
-        import adios2  # only where this contender takes part
-        import adios2.bindings
-
-        self._ends = ends
-        place = tempfile.mkdtemp(prefix="datamover-bench-") if ends.world.rank == 0 else None
-        self._place = Path(ends.world.bcast(place))
-        self._adios = adios2.Adios()
-        self._engines, self._variables, self._messages = {}, {}, {}
-        if ends.sends:
-            io = self._io("send", len(ends.pieces))
-            for other, rows in ends.pieces.items():
-                message = self._messages[other] = np.ascontiguousarray(ends.array[rows])
-                shape, zero = list(message.shape), [0] * message.ndim
-                variable = io.define_variable(f"u{other}", message, shape, zero, shape, True)
-                self._variables[other] = variable
-            path = str(self._place / str(ends.part.rank))
-            self._engines[0] = io.open(path, adios2.bindings.Mode.Write)
-        else:
-            for other in ends.pieces:
-                io = self._io(f"receive{other}", 1)
-                path = str(self._place / str(other))
-                self._engines[other] = io.open(path, adios2.bindings.Mode.Read)
-                self._variables[other] = io
-
-    def _io(self, name: str, readers: int) -> Any:
-        io = self._adios.declare_io(name)
+    made = tempfile.mkdtemp(prefix="datamover-bench-") if ends.world.rank == 0 else None
+    place, adios = Path(ends.world.bcast(made)), adios2.Adios()
+    own, mode = str(ends.part.rank), adios2.bindings.Mode
+    ios: dict[int, Any] = {}
+    engines: dict[int, Any] = {}
+    #: Of a sending process; all of its messages are in its one stream.
+    messages = {o: np.ascontiguousarray(ends.array[rows]) for o, rows in ends.pieces.items()}
+    variables = {}
+    for name in [0] if ends.sends else list(ends.pieces):
+        ios[name] = io = adios.declare_io(f"io{name}")
         io.set_engine("SST")
-        io.set_parameters(
-            {
-                "RendezvousReaderCount": str(readers),
-                "QueueLimit": "2",
-                "QueueFullPolicy": "Block",
-                "OpenTimeoutSecs": "60",
-            }
-        )
-        return io
+        readers = str(len(ends.pieces) if ends.sends else 1)
+        waits = {"QueueLimit": "2", "QueueFullPolicy": "Block", "OpenTimeoutSecs": "60"}
+        io.set_parameters({"RendezvousReaderCount": readers, **waits})
+        for other, message in messages.items() if ends.sends else ():
+            shape, zero = list(message.shape), [0] * message.ndim
+            variables[other] = io.define_variable(f"u{other}", message, shape, zero, shape, True)
+        path = str(place / (own if ends.sends else str(name)))
+        engines[name] = io.open(path, mode.Write if ends.sends else mode.Read)
 
-    def send(self, step: int) -> None:
-        """Send the pieces of a step."""
-        engine = self._engines[0]
-        engine.begin_step()
-        for other, rows in self._ends.pieces.items():
-            np.copyto(self._messages[other], self._ends.array[rows])
-            engine.put(self._variables[other], self._messages[other])
-        engine.end_step()
+    def send(step: int) -> None:
+        engines[0].begin_step()
+        for other, rows in ends.pieces.items():
+            np.copyto(messages[other], ends.array[rows])
+            engines[0].put(variables[other], messages[other])
+        engines[0].end_step()
 
-    def receive(self) -> np.ndarray:
-        """Receive the pieces of a step in place."""
-        name = f"u{self._ends.part.rank}"
-        for other, rows in self._ends.pieces.items():
-            engine = self._engines[other]
-            engine.begin_step()
-            variable = self._variables[other].inquire_variable(name)
-            engine.get(variable, self._ends.array[rows])
-            engine.end_step()
-        return self._ends.array
+    def take(step: int) -> None:
+        for other, rows in ends.pieces.items():
+            engines[other].begin_step()
+            variable = ios[other].inquire_variable(f"u{own}")
+            engines[other].get(variable, ends.array[rows])
+            engines[other].end_step()
 
-    def close(self) -> None:
-        """End the streams."""
-        for engine in self._engines.values():
+    @ends.stack.callback
+    def close() -> None:
+        for engine in engines.values():
             engine.close()
-        self._ends.wait_for_all()
-        if self._ends.world.rank == 0:
-            shutil.rmtree(self._place, ignore_errors=True)
+        adios.remove_all_ios()  # it is kept until here: with it the streams end
+        ends.wait_for_all()
+        if ends.world.rank == 0:
+            shutil.rmtree(place, ignore_errors=True)
+
+    return send if ends.sends else take

@@ -87,30 +87,27 @@ def judge(rows: Iterable[dict[str, Any]], samples: Samples | None = None) -> lis
 def _judge_case(case: str, rows: Mapping[str, Any], samples: Samples) -> dict[str, Any]:
     """Return the entry of a case; empty if no transport was named."""
     seconds = {contender: row["seconds"] for contender, row in rows.items()}
-    took = {c.removeprefix(OURS): r["carried_by"] for c, r in rows.items() if "carried_by" in r}
-    chosen = {k: seconds[OURS + k] for k in CHOSEN if OURS + k in seconds}
-    named = {
-        c: s
-        for c, s in seconds.items()
-        if c.startswith(OURS) and c.removeprefix(OURS) not in chosen
-    }
+    ours = {c.removeprefix(OURS): row for c, row in rows.items() if c.startswith(OURS)}
+    took = {k: row["carried_by"] for k, row in ours.items() if "carried_by" in row}
+    named = {k: row["seconds"] for k, row in ours.items()}
+    chosen = {k: named.pop(k) for k in CHOSEN if k in named}
     if not named:
         return {}
-    best = min(named, key=lambda c: named[c])
-    choice: dict[str, Any] = {"case": case, "best": best, "best_seconds": named[best]}
+    best = min(named, key=lambda k: named[k])
+    choice: dict[str, Any] = {"case": case, "best": OURS + best, "best_seconds": named[best]}
     choice |= {k: s / named[best] for k, s in chosen.items()}
     choice |= {f"{k}_took": took[k] for k in chosen if k in took}
-    twin = seconds.get(f"{OURS}{took.get('measure')}")
+    twin = named.get(took.get("measure", ""))
     if twin and "measure" in chosen:
         choice |= {"chosen": twin / named[best], "same": chosen["measure"] / twin}
     choice |= _judge_works(case, took, samples)
-    ours = chosen.get("measure", chosen.get("auto"))
+    measured = chosen.get("measure", chosen.get("auto"))
     by_hand = min((seconds[c] for c in BY_HAND if c in seconds), default=None)
-    if ours and by_hand:
-        choice["by_hand"] = by_hand / ours
+    if measured and by_hand:
+        choice["by_hand"] = by_hand / measured
         bound = seconds.get("reference")
-        if bound is not None and min(ours, by_hand) > bound:
-            choice["above_reference"] = (by_hand - bound) / (ours - bound)
+        if bound is not None and min(measured, by_hand) > bound:
+            choice["above_reference"] = (by_hand - bound) / (measured - bound)
     return choice
 
 
@@ -167,14 +164,14 @@ def figures(run: Run) -> dict[str, Any]:
 def table(document: dict[str, Any], console: Console) -> Iterator[RenderableType]:
     """Give the table of the choices."""
     sums = document["choices_summary"]
-    columns = {"5": "within 5 %", "15": "within 15 %", "median": "median", "worst": "worst"}
-    names = [entry for entry in SUMMED if sums[f"{entry}_median"] is not None]
-    yield report.table(
-        f"choices in {sums['cases']} cases of 5 µs or more",
-        {"choice": [name.replace("_", " ") for name in names]},
-        {header: [f"{sums[f'{n}_{k}']:.2f}" for n in names] for k, header in columns.items()},
-        console,
-    )
+    columns = {"within 5 %": "5", "within 15 %": "15", "median": "median", "worst": "worst"}
+    cells = [
+        {"choice": name.replace("_", " ")}
+        | {header: f"{sums[f'{name}_{key}']:.2f}" for header, key in columns.items()}
+        for name in SUMMED
+        if sums[f"{name}_median"] is not None
+    ]
+    yield report.table(f"choices in {sums['cases']} cases of 5 µs or more", 1, cells, console)
 
 
 FLOAT_BYTES, DOUBLE_BYTES, COMPLEX_BYTES = 4, 8, 16
@@ -240,13 +237,9 @@ WRF_LEVELS = 65
 
 def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Range) -> Case:
     """Return four arrays (i, j), three (i, k, j), and slice 2 of two (i, k, j, 2)."""
-
-    def length(r: Range) -> int:
-        return r[1] - r[0] + 1
-
-    i, j = length(memory_i), length(memory_j)
+    ranges = (memory_i, memory_j, sent_i, sent_j)
+    i, j, many_i, many_j = (last - first + 1 for first, last in ranges)
     at_i, at_j = sent_i[0] - memory_i[0], sent_j[0] - memory_j[0]
-    many_i, many_j = length(sent_i), length(sent_j)
     flat = (FLOAT_BYTES, (j, i), (at_j, at_i), (many_j, many_i))
     shape, begin, extent = (j, WRF_LEVELS, i), (at_j, 0, at_i), (many_j, WRF_LEVELS, many_i)
     levels = (FLOAT_BYTES, shape, begin, extent)
@@ -283,21 +276,10 @@ def lammps(kind: str, sent: int, atoms: int) -> Case:
     return lists(f"lammps-{kind}-{sent}", *arrays, behind=True)
 
 
-def specfem_oc(count: int, memory: int) -> Case:
-    """Return random numbers of the outer core."""
-    return lists(f"specfem-oc-{count}", (FLOAT_BYTES, memory, count))
-
-
 def specfem_cm(first: Range, second: Range) -> Case:
     """Return random points of crust and mantle, and of the inner core."""
     arrays = [(3 * FLOAT_BYTES, memory, count) for count, memory in (first, second)]
     return lists(f"specfem-cm-{first[0]}", *arrays)
-
-
-def specfem_mt(n: int) -> Case:
-    """Return one of two vectors per point."""
-    box = (FLOAT_BYTES, (n, 2, 3), (0, 0, 0), (n, 1, 3))
-    return boxes(f"specfem-mt-{n}", box)
 
 
 def ddtbench() -> list[Case]:
@@ -318,12 +300,18 @@ def ddtbench() -> list[Case]:
         *(nas_mg(d, *n) for d in "xyz" for n in mg),
         *(lammps("full", *n) for n in ((3062, 3534), (2243, 2597), (1662, 1907))),
         *(lammps("atomic", *n) for n in ((243, 4084), (145, 2157), (114, 1217))),
-        *(specfem_oc(*n) for n in ((3225, 88881), (1897, 38585), (877, 12857), (493, 3697))),
+        *(  # random numbers of the outer core
+            lists(f"specfem-oc-{count}", (FLOAT_BYTES, memory, count))
+            for count, memory in ((3225, 88881), (1897, 38585), (877, 12857), (493, 3697))
+        ),
         specfem_cm((11797, 834917), (3009, 51153)),
         specfem_cm((7125, 396849), (1729, 22477)),
         specfem_cm((3801, 152001), (801, 7209)),
         specfem_cm((1957, 39929), (245, 1225)),
-        *(specfem_mt(n) for n in (7600, 6400, 5600, 6200)),
+        *(  # one of two vectors per point
+            boxes(f"specfem-mt-{n}", (FLOAT_BYTES, (n, 2, 3), (0, 0, 0), (n, 1, 3)))
+            for n in (7600, 6400, 5600, 6200)
+        ),
         *(
             Case(f"fft2-{n}", ("transpose", f"fft2-{n}", n, COMPLEX_BYTES))
             for n in (256, 512, 768, 1024, 1536)
