@@ -40,13 +40,9 @@ def panels_by_phase(rows: Rows) -> list[Panel]:
     panels = []
     for phase in dict.fromkeys(row["phase"] for row in rows):
         chosen = [row for row in rows if row["phase"] == phase]
-        panels.append(Panel(phase, chosen, value="GB/s" if all_move(chosen) else "ms"))
+        moved = all(row.get("bytes") for row in chosen)
+        panels.append(Panel(phase, chosen, value="GB/s" if moved else "ms"))
     return panels
-
-
-def all_move(rows: Rows) -> bool:
-    """Return whether all rows move bytes."""
-    return all(row.get("bytes") for row in rows)
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:

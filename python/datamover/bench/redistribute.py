@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+import datamover as dm
 from datamover.bench import debian, programs
 from datamover.bench.benchmark import Benchmark, Player, Run
 from datamover.bench.contest import Contest
+from datamover.bench.doors import flat_indices
 
 
 def players(run: Run) -> Iterator[Player]:
@@ -24,7 +26,7 @@ def players(run: Run) -> Iterator[Player]:
         "pdgemr2d",
         ("scalapack_pdgemr2d.cpp", "redistribute_case.cpp"),
         "libscalapack-openmpi-dev and openmpi-bin",
-        libraries=("scalapack-openmpi",),
+        "echo -lscalapack-openmpi",
         in_file=True,
         plays=lambda case: case.order == "F",
     )
@@ -196,10 +198,7 @@ def measure_pencils(comm: Any, seconds: float, case: str, *words: Any) -> None:
     after = before.pencil(1)
     transfer = before.transfer(after, np.float64)
     source, wanted = (
-        np.ravel_multi_index(
-            np.ix_(*map(np.arange, pencil.substart, np.add(pencil.substart, pencil.subshape))),
-            shape,
-        ).astype(np.float64)
+        flat_indices(dm.Region(pencil.substart, np.add(pencil.substart, pencil.subshape)), shape)
         for pencil in (before, after)
     )
     destination = np.full(after.subshape, -1.0)
