@@ -33,15 +33,12 @@ Row = tuple[Any, ...]
 
 def html_table(caption: str, head: Row, rows: Iterable[Row], last: str = "") -> str:
     """Return an HTML table; `last` is the text of its last row."""
-    lines = ["<table>" + (f"<caption>{escape(caption)}</caption>" if caption else "")]
-    if head:
-        lines.append("<tr>" + "".join(f"<th>{escape(str(c))}</th>" for c in head) + "</tr>")
-    columns = len(head)
-    for row in rows:
-        columns = len(row)
-        lines.append("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>")
+    lines = [f"<table><caption>{escape(caption)}</caption>"]
+    for kind, row in (*([("th", head)] if head else []), *(("td", row) for row in rows)):
+        cells = "".join(f"<{kind}>{escape(str(cell))}</{kind}>" for cell in row)
+        lines.append(f"<tr>{cells}</tr>")
     if last:
-        lines.append(f'<tr><td colspan="{columns}">{escape(last)}</td></tr>')
+        lines.append(f'<tr><td colspan="{len(head)}">{escape(last)}</td></tr>')
     return "\n".join([*lines, "</table>"])
 
 
@@ -56,17 +53,21 @@ def _slices(region: Any, step: Sequence[int] | None = None) -> str:
     return "[" + ", ".join(f"{lo}:{hi}" + (f":{s}" if s > 1 else "") for lo, hi, s in sides) + "]"
 
 
+def _properties(layout: BlockCyclic | FlatCyclic, **properties: Any) -> str:
+    rows = [(name.replace("_", " "), value) for name, value in properties.items()]
+    return _with_picture(html_table(type(layout).__name__, (), rows), layout, 1)
+
+
 def _block_cyclic(layout: BlockCyclic) -> str:
-    rows: list[Row] = [
-        ("shape", layout.shape),
-        ("distribution", layout.distribution),
-        ("processes", layout.nprocs),
-        ("grid", layout.grid),
-        ("block size", layout.block),
-    ]
-    if layout.replicas > 1:
-        rows.append(("replicas", layout.replicas))
-    return _with_picture(html_table("BlockCyclic", (), rows), layout, 1)
+    return _properties(
+        layout,
+        shape=layout.shape,
+        distribution=layout.distribution,
+        processes=layout.nprocs,
+        grid=layout.grid,
+        block_size=layout.block,
+        **({"replicas": layout.replicas} if layout.replicas > 1 else {}),
+    )
 
 
 def _floor_plan(layout: FloorPlan) -> str:
@@ -87,22 +88,25 @@ def _index_list(layout: IndexList) -> str:
     rows = []
     for rank in range(min(layout.nprocs, SHOWN)):
         indices = layout.indices_of(rank)
-        first = ", ".join(map(str, indices[:SHOWN].tolist()))
-        rows.append((rank, len(indices), first + (", …" if len(indices) > SHOWN else "")))
+        rows.append((rank, len(indices), _first(indices)))
     caption = f"IndexList over {layout.shape} on {counted(layout.nprocs, 'process', 'processes')}"
     shown = html_table(caption, ("rank", "number", "indices"), rows, others(layout.nprocs, "ranks"))
     return _with_picture(shown, layout, layout.nprocs)
 
 
 def _flat_cyclic(layout: FlatCyclic) -> str:
-    owners = layout.owners
-    rows: list[Row] = [
-        ("shape", layout.shape),
-        ("elements per range", layout.block_elems),
-        ("processes", layout.nprocs),
-        ("owners", ", ".join(map(str, owners[:SHOWN])) + (", …" if len(owners) > SHOWN else "")),
-    ]
-    return _with_picture(html_table("FlatCyclic", (), rows), layout, 1)
+    return _properties(
+        layout,
+        shape=layout.shape,
+        elements_per_range=layout.block_elems,
+        processes=layout.nprocs,
+        owners=_first(layout.owners),
+    )
+
+
+def _first(numbers: Sequence[int]) -> str:
+    """Return the first of some numbers."""
+    return ", ".join(map(str, numbers[:SHOWN])) + (", …" if len(numbers) > SHOWN else "")
 
 
 def _with_picture(
@@ -135,19 +139,14 @@ def _turn(term: SectionCopy | Redistribution) -> str:
 def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     """Return a term as (kind, from, to)."""
     if isinstance(term, SectionCopy):
-        axes = _turn(term)
         read = _slices(term.source_region, term.source_step)
-        written = _slices(term.destination_region, term.destination_step)
-        return (
-            "section",
-            f"block {term.source_block} {read}",
-            f"block {term.destination_block} {written}{axes}",
-        )
+        written = _slices(term.destination_region, term.destination_step) + _turn(term)
+        source, destination = term.source_block, term.destination_block
+        return ("section", f"block {source} {read}", f"block {destination} {written}")
     if isinstance(term, Redistribution):
         flags = ("partial", "reversed", "adjoint")
         kind = "".join(f"{flag} " for flag in flags if getattr(term, flag))
-        axes = _turn(term)
-        destination = _slices(term.destination_region) + axes
+        destination = _slices(term.destination_region) + _turn(term)
         return (f"{kind}redistribution", _slices(term.source_region), destination)
     ghosts = f"ghosts, {term.lower} below and {term.upper} above"
     if not term.corners:

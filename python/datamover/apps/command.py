@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -20,25 +21,6 @@ from datamover.command_options import App, give, option
 from datamover.errors import InvalidArgument
 from datamover.files import placing
 from datamover.move_command import errors_to_exit
-
-#: Applications that need another library, and Debian's package of it.
-LIBRARIES = {
-    "nas_ft": ("FFTW", "libfftw3-dev"),
-    "summa": ("a BLAS", "libopenblas-serial-dev"),
-}
-
-#: Applications that also exist in Python.
-IN_PYTHON = ("redblack3d", "nas_ft")
-
-#: Applications that move and check values without solving anything, so without overlap.
-PATTERNS = ("nas_lu", "nas_bt", "nas_sp")
-
-#: Hand-written versions in addition to `by_hand`.
-OTHER_TWINS = {
-    "nas_mg": ["datatypes", "original", "nozero"],
-    "summa": ["ring"],
-    **{name: ["datatypes", "original"] for name in PATTERNS},
-}
 
 PROGRAMS = Path(__file__).parent / "bin"
 
@@ -73,7 +55,7 @@ def twins(name: str) -> list[str]:
     >>> twins("summa")
     ['by_hand', 'ring']
     """
-    return ["by_hand", *OTHER_TWINS.get(name, [])]
+    return ["by_hand", *APPLICATIONS[name].twins]
 
 
 def versions(name: str) -> list[str]:
@@ -85,8 +67,9 @@ def versions(name: str) -> list[str]:
     >>> versions("nas_ft")
     ['datamover', 'overlap', 'thread', 'by_hand', 'python']
     """
-    overlapped = [] if name in PATTERNS else ["overlap", "thread"]
-    in_python = ["python"] if name in IN_PYTHON else []
+    application = APPLICATIONS[name]
+    overlapped = ["overlap", "thread"] if application.solves else []
+    in_python = ["python"] if application.in_python else []
     return ["datamover", *overlapped, *twins(name), *in_python]
 
 
@@ -97,22 +80,16 @@ def _version_of(name: str) -> Any:
         version if version == MEANINGS[version] else f"{version}: {MEANINGS[version]}"
         for version in there
     )
-    others = " The others are C++." if name in IN_PYTHON else ""
-    kinds = {version: version for version in there}
-    help = f"{words}.{others}"
-    return option(Enum("Version", kinds), help, metavar="VERSION")
+    others = " The others are C++." if "python" in there else ""
+    return option(Enum("Version", [(v, v) for v in there]), f"{words}.{others}", metavar="VERSION")
 
 
 def _number(help: str, most: int) -> Any:
     return option(int, help, min=1, max=most)
 
 
-def _problem_of_nas(classes: str, iterations: bool = False) -> dict[str, tuple[Any, Any]]:
-    """Return the options of a benchmark of NAS; those without a solver repeat their exchange."""
-    words = f"Class of NAS: {classes}."
-    problem = {"problem_class": (option(str, words, "--class"), "S")}
-    repeated = {"iterations": (_number("Each moves all values once.", 10**6), 20)}
-    return problem | (repeated if iterations else {})
+def _problem_of_nas(classes: str) -> dict[str, tuple[Any, Any]]:
+    return {"problem_class": (option(str, f"Class of NAS: {classes}.", "--class"), "S")}
 
 
 @dataclass(frozen=True)
@@ -126,6 +103,14 @@ class Application:
         The options that its program takes as arguments, in this order, each with its default.
     nprocs : int
         The default number of processes.
+    twins : sequence of str
+        Hand-written versions in addition to `by_hand`.
+    library : tuple of str, optional
+        Another library that it needs, and Debian's package of it.
+    in_python : bool
+        Whether it also exists in Python.
+    solves : bool
+        Whether it computes. If not, it moves and checks values, without overlap.
     frames : bool
         Whether the versions in C++ can send their field to a page.
     """
@@ -133,11 +118,24 @@ class Application:
     help: str
     problem: dict[str, tuple[Any, Any]]
     nprocs: int = 2
+    twins: Sequence[str] = ()
+    library: tuple[str, str] | None = None
+    in_python: bool = False
+    solves: bool = True
     frames: bool = False
 
 
 _SIZES = "Rows and columns of the matrices, or MxKxN: M x K times K x N elements."
 _SQUARE = "No solver.\n\nRuns on a square number of processes: 1, 4, 9, ..."
+
+
+def _pattern(help: str, nprocs: int) -> Application:
+    """Return one of NAS without its solver, which repeats its exchange."""
+    repeated = {"iterations": (_number("Each moves all values once.", 10**6), 20)}
+    problem, twins = _problem_of_nas("S, W, A or B") | repeated, ("datatypes", "original")
+    return Application(help, problem, nprocs=nprocs, twins=twins, solves=False)
+
+
 APPLICATIONS = {
     "redblack3d": Application(
         "Red-black Gauss-Seidel relaxation with a 7-point stencil in three dimensions.",
@@ -145,29 +143,29 @@ APPLICATIONS = {
             "size": (_number("Points along each edge of the grid.", 10_000), 128),
             "iterations": (_number("Sweeps over both colors.", 10**9), 20),
         },
+        in_python=True,
         frames=True,
     ),
     "nas_ft": Application(
         "NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A.",
         _problem_of_nas("S, W or A"),
+        library=("FFTW", "libfftw3-dev"),
+        in_python=True,
     ),
     "nas_mg": Application(
         "NAS MG: Poisson's equation by multigrid in three dimensions, class S, W, A or B.",
         _problem_of_nas("S, W, A or B"),
+        twins=("datatypes", "original", "nozero"),
     ),
-    "nas_lu": Application(
-        "The communication of NAS LU: faces, and sweeps plane by plane. No solver.",
-        _problem_of_nas("S, W, A or B", iterations=True),
+    "nas_lu": _pattern(
+        "The communication of NAS LU: faces, and sweeps plane by plane. No solver.", 2
     ),
-    "nas_bt": Application(
-        f"The communication of NAS BT: faces of cells, and sweeps cell by cell. {_SQUARE}",
-        _problem_of_nas("S, W, A or B", iterations=True),
-        nprocs=4,
+    "nas_bt": _pattern(
+        f"The communication of NAS BT: faces of cells, and sweeps cell by cell. {_SQUARE}", 4
     ),
-    "nas_sp": Application(
+    "nas_sp": _pattern(
         f"The communication of NAS SP: that of BT, with a separate array for each value. {_SQUARE}",
-        _problem_of_nas("S, W, A or B", iterations=True),
-        nprocs=4,
+        4,
     ),
     "summa": Application(
         "The product of two matrices in a two-dimensional block-cyclic layout, by SUMMA.",
@@ -175,6 +173,8 @@ APPLICATIONS = {
             "size": (option(str, _SIZES), "700"),
             "block": (_number("Rows and columns of the distributed blocks.", 20_000), 64),
         },
+        twins=("ring",),
+        library=("a BLAS", "libopenblas-serial-dev"),
     ),
 }
 
@@ -203,9 +203,10 @@ def program(name: str) -> str:
     path = PROGRAMS / name
     if path.exists():
         return str(path)
-    if name not in LIBRARIES:
+    needed = APPLICATIONS[name].library if name in APPLICATIONS else None
+    if needed is None:
         raise programs.not_built(path)
-    library, package = LIBRARIES[name]
+    library, package = needed
     # With DATAMOVER_BENCH=ON there are at least the applications in Python.
     missing = library if PROGRAMS.exists() else f"DATAMOVER_BENCH=ON; it also needs {library}"
     raise programs.not_built(path, missing, f"apt-get install {package} && ")

@@ -31,7 +31,7 @@ CASES = tuple(
         ("nas_ft", "SWA", ()),
         ("nas_mg", "SWA", ()),
         ("summa", ("700", "1111", "1400"), ("64",)),
-        *((name, "SWA", ("10",)) for name in apps.PATTERNS),
+        *((name, "SWA", ("10",)) for name in ("nas_lu", "nas_bt", "nas_sp")),
     )
     for size in sizes
 )
@@ -68,7 +68,7 @@ def versions_of(application: str) -> Iterator[list[str]]:
     >>> list(versions_of("nas_lu"))
     [['datamover', 'by_hand', 'datatypes', 'original']]
     """
-    overlapped = application not in apps.PATTERNS
+    overlapped = apps.APPLICATIONS[application].solves
     yield ["datamover", *(["overlap"] if overlapped else []), *apps.twins(application)]
     if overlapped:
         yield ["thread"]
