@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
+import numpy.typing as npt
+
 from ._plan import (
     BlockCyclic,
     FlatCyclic,
@@ -104,7 +106,7 @@ def _flat_cyclic(layout: FlatCyclic) -> str:
     )
 
 
-def _first(numbers: Sequence[int]) -> str:
+def _first(numbers: npt.NDArray[Any]) -> str:
     """Return the first of some numbers."""
     return ", ".join(map(str, numbers[:SHOWN])) + (", …" if len(numbers) > SHOWN else "")
 
@@ -141,8 +143,8 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     if isinstance(term, SectionCopy):
         read = _slices(term.source_region, term.source_step)
         written = _slices(term.destination_region, term.destination_step) + _turn(term)
-        source, destination = term.source_block, term.destination_block
-        return ("section", f"block {source} {read}", f"block {destination} {written}")
+        source = f"block {term.source_block} {read}"
+        return ("section", source, f"block {term.destination_block} {written}")
     if isinstance(term, Redistribution):
         flags = ("partial", "reversed", "adjoint")
         kind = "".join(f"{flag} " for flag in flags if getattr(term, flag))

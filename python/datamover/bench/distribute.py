@@ -163,11 +163,12 @@ def frames() -> tuple[np.ndarray, np.ndarray]:
     from MDAnalysisTests.datafiles import GRO, TRR
 
     universe = MDAnalysis.Universe(GRO, TRR)
-    positions, velocities = [], []
-    for step in universe.trajectory:
-        positions.append(transform_RtoS(step.positions, step.dimensions) % 1.0)
-        velocities.append(step.velocities.copy())
-    return np.asarray(positions, "f4"), np.asarray(velocities, "f4")
+    steps = [
+        (transform_RtoS(step.positions, step.dimensions) % 1.0, step.velocities.copy())
+        for step in universe.trajectory
+    ]
+    positions, velocities = (np.asarray(of, "f4") for of in zip(*steps, strict=True))
+    return positions, velocities
 
 
 def measure_frames(comm, seconds: float, case: str) -> None:
@@ -198,9 +199,9 @@ def measure_frames(comm, seconds: float, case: str) -> None:
     for phase, part in (("first frame", moves[:1]), ("later frames", moves[1:])):
         contest = Contest(comm, seconds / 2, case=case, phase=phase, bytes=nbytes)
         for name, carry in contenders.items():
-            turns = itertools.cycle([partial(carry, given) for given, _ in part])
             results = [np.array_equal(carry(given), wanted) for given, wanted in part]
-            contest.add(name, lambda turns=turns: next(turns)(), partial(all, results))
+            carried = map(carry, itertools.cycle([given for given, _ in part]))
+            contest.add(name, partial(next, carried), partial(all, results))
         contest.add("memcpy", np.zeros(positions.shape[1] // comm.size, ATOM).copy)
         contest.finish()
 

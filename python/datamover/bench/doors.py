@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,25 +125,20 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
         pylops = DistributedArray(tuple(shape), base_comm=comm, axis=0)
         pylops[:] = x
 
-        def theirs() -> np.ndarray:
-            if depth:
-                return pylops.add_ghost_cells(depth, depth)
-            return pylops.redistribute(axis=1).local_array
-
-        contest.add_copy("pylops-mpi", theirs, wanted)
+        ghosts, slabs = pylops.add_ghost_cells, lambda: pylops.redistribute(axis=1).local_array
+        contest.add_copy("pylops-mpi", partial(ghosts, depth, depth) if depth else slabs, wanted)
     if contest.can_import("heat"):
         import heat
         from heat.core.communication import MPICommunication
 
         split = heat.array(x, is_split=0, comm=MPICommunication(comm))
 
-        def by_heat() -> np.ndarray:
-            if depth:
-                split.get_halo(depth)
-                return split.array_with_halos.numpy()
-            return heat.resplit(split, 1).larray.numpy()
+        def with_halos() -> np.ndarray:
+            split.get_halo(depth)
+            return split.array_with_halos.numpy()
 
-        contest.add_copy("heat", by_heat, wanted)
+        resplit = partial(heat.resplit, split, 1)
+        contest.add_copy("heat", with_halos if depth else lambda: resplit().larray.numpy(), wanted)
     if not depth and contest.can_import("mpi4py_fft"):
         from mpi4py_fft import DistArray
         from mpi4py_fft.pencil import Subcomm

@@ -73,8 +73,8 @@ USUAL_CORES = 0.25
 
 #: The system's counters of its processors since it was started.
 STATISTICS = Path("/proc/stat")
-#: Columns of those in which a core works, and of those in which it waits.
-_WORKING, _WAITING = (0, 1, 2, 5, 6, 7), (3, 4)
+#: Columns of those in which a core waits.
+_WAITING = (3, 4)
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,6 @@ def _ticks(allowed: set[int]) -> tuple[int, int]:
     except OSError:
         return 0, 0
     names = {f"cpu{number}" for number in allowed}
-    counts = [[int(n) for n in line[1:]] for line in lines if line and line[0] in names]
-    working, waiting = (sum(c[i] for c in counts for i in kind) for kind in (_WORKING, _WAITING))
-    return working, waiting
+    counts = [[int(n) for n in line[1:9]] for line in lines if line and line[0] in names]
+    waiting = sum(count[i] for count in counts for i in _WAITING)
+    return sum(map(sum, counts)) - waiting, waiting

@@ -193,7 +193,7 @@ def measure_pencils(comm: Any, seconds: float, case: str, *words: Any) -> None:
     """
     from mpi4py_fft.pencil import Pencil, Subcomm
 
-    shape, grid = words[2:5], words[8:11]
+    shape, grid = list(words[2:5]), words[8:11]
     before = Pencil(Subcomm(comm, grid), shape, axis=2)
     after = before.pencil(1)
     transfer = before.transfer(after, np.float64)

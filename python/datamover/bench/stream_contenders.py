@@ -2,8 +2,8 @@
 """Contenders: pieces of an array by plain sockets, shared memory, and ADIOS2's SST engine.
 
 A contender is a function of the `Ends` of `stream`, which returns a function of a step's number: at
-a sending process it sends the step, at a receiving one it receives it in place. What it opens is
-closed by `Ends.stack`. Those written by hand send the data only: no greeting, no credits, no names;
+a sending process it sends the step, at a receiving one it receives it in place. `Ends.stack` closes
+what it opens. Those written by hand send the data only: no greeting, no credits, no names;
 the sizes are known.
 """
 
