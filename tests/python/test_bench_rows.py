@@ -157,6 +157,16 @@ def test_no_figure_is_cut_off_where_the_terminal_is_narrow():
     assert [word for word in told if word in ratios][:4] == ratios
 
 
+@pytest.mark.parametrize("width", range(50, 120))
+def test_no_figure_is_lost_at_any_width_of_the_terminal(width):
+    references = ("limit", "tensorstore", "zarrs", "zarr-python")
+    names = ("datamover", "datamover:2", *references)
+    lines = [line(n, [1.23 * 7**k], peak_bytes=(451 + k) << 20) for k, n in enumerate(names)]
+    text = shown(gathered(lines), *references, width=width)
+    peaks = [word for word in text.split() if word in {"451", "452", "453", "454", "455", "456"}]
+    assert peaks == ["451", "452", "453", "454", "455", "456"]
+
+
 @pytest.mark.parametrize("nbytes", [0, 1000])
 def test_a_column_of_speeds_where_something_is_moved(nbytes):
     results = gathered([line("datamover", [1e-6], bytes=nbytes)])

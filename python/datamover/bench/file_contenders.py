@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contenders that move an array between files. A program of its own for each contender.
 
-Arguments: the contender, and a case as JSON (`files.Move.description`). It does not import
+Arguments: the contender, and a case as JSON (`files.description`). It does not import
 datamover, so that another Python, with other packages, can run it. It ends when the output is on
 the disk; `limit` prints its seconds.
 """

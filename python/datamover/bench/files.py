@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from datamover.bench import programs
-from datamover.bench.benchmark import Benchmark, Player, Run
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.file_contenders import (
     DATASET,
     File,
@@ -63,20 +62,17 @@ ARRAYS, PARTS = 8, 4
 Kind = tuple[str, tuple[int, ...] | None, str]
 
 
-@dataclass(frozen=True)
-class Move:
-    """A move between files."""
+def move(name: str, source: Kind, output: Kind, axes: tuple[int, ...] = (0, 1, 2)) -> Case:
+    """Return a move between files."""
+    return Case(name, (source, output, axes))
 
-    name: str
-    source: Kind
-    output: Kind
-    axes: tuple[int, ...] = (0, 1, 2)
 
-    def description(self, place: Path, shape: tuple[int, ...], max_bytes: int) -> dict[str, Any]:
-        """Return all that a contender needs."""
-        source = _file(place / "source", shape, *self.source)
-        output = _file(place, tuple(shape[a] for a in self.axes), *self.output)
-        return {"source": source, "output": output, "axes": self.axes, "max_bytes": max_bytes}
+def description(case: Case, place: Path, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return what a contender needs of a move, besides the memory limit."""
+    source, output, axes = case.words
+    files = {"source": _file(place / "source", shape, *source)}
+    files["output"] = _file(place, tuple(shape[a] for a in axes), *output)
+    return files | {"axes": axes}
 
 
 def _file(
@@ -87,17 +83,6 @@ def _file(
     return file | {"codec": codec, "dtype": DTYPE}
 
 
-@dataclass(frozen=True)
-class Restart:
-    """Eight cubes of doubles are saved on some processes, and loaded on others."""
-
-    name: str
-    save: int
-    load: int
-    #: Whether the last dimension is cut first, instead of the first one.
-    columns: bool = False
-
-
 def _edge(elems: float) -> int:
     """Return the edge of a cube of about this many elements, a multiple of 16."""
     return max(16, round(elems ** (1 / 3) / 16) * 16)
@@ -106,7 +91,7 @@ def _edge(elems: float) -> int:
 CUBE, SLICE, PENCIL, PLATE = (2, 2, 2), (0, 16, 16), (16, 1, 1), (16, 16, 1)
 MOVES = (
     *(
-        Move(f"{name}-{codec}", (source, before, codec), (output, after, codec))
+        move(f"{name}-{codec}", (source, before, codec), (output, after, codec))
         for codec in ("zstd", "none")
         for name, source, before, output, after in (
             ("cube-plates", "zarr", CUBE, "zarr", PLATE),
@@ -115,17 +100,18 @@ MOVES = (
             ("slices-pencils", "zarr", SLICE, "zarr", PENCIL),
         )
     ),
-    Move("raw-npy-permuted", ("raw", None, "none"), ("npy", None, "none"), axes=(2, 1, 0)),
-    Move("hdf5-plates-gzip", ("h5", CUBE, "gzip"), ("h5", PLATE, "gzip")),
-    Move("hdf5-plates-none", ("h5", CUBE, "none"), ("h5", PLATE, "none")),
-    Move("netcdf-plates-zstd", ("nc", CUBE, "gzip"), ("zarr", PLATE, "zstd")),
-    Move("netcdf-plates-none", ("nc", CUBE, "none"), ("zarr", PLATE, "none")),
+    move("raw-npy-permuted", ("raw", None, "none"), ("npy", None, "none"), axes=(2, 1, 0)),
+    move("hdf5-plates-gzip", ("h5", CUBE, "gzip"), ("h5", PLATE, "gzip")),
+    move("hdf5-plates-none", ("h5", CUBE, "none"), ("h5", PLATE, "none")),
+    move("netcdf-plates-zstd", ("nc", CUBE, "gzip"), ("zarr", PLATE, "zstd")),
+    move("netcdf-plates-none", ("nc", CUBE, "none"), ("zarr", PLATE, "none")),
 )
-RESTARTS = (
-    Restart("restart-4-2", 4, 2),
-    Restart("restart-2-3", 2, 3),
-    Restart("restart-columns-4-2", 4, 2, columns=True),
-    Restart("restart-columns-2-3", 2, 3, columns=True),
+#: Eight cubes of doubles are saved on some processes, and loaded on others. The last word: whether
+#: the last dimension is cut first, instead of the first one.
+RESTARTS = tuple(
+    Case(f"restart-{columns}{save}-{load}", (save, load, bool(columns)))
+    for columns in ("", "columns-")
+    for save, load in ((4, 2), (2, 3))
 )
 
 
@@ -139,7 +125,7 @@ class Mover:
     def __init__(self, run: Run):
         self.run = run
         self.python = {"rechunker": _rechunker_environment(run.scratch)} if run.rechunker else {}
-        self.written: Move | None = None
+        self.written: Case | None = None
         self.base_bytes = {p: self._base_bytes(p) for p in {1, run.nprocs}}
 
     @cached_property
@@ -147,9 +133,10 @@ class Mover:
         """The array that is moved."""
         return cube(self.run.data, self.run.gigabytes)
 
-    def described(self, move: Move, array: np.ndarray) -> dict[str, Any]:
+    def described(self, move: Case, array: np.ndarray) -> dict[str, Any]:
         """Return the description of a move whose source is written and synced."""
-        case = move.description(self.run.scratch, array.shape, self.run.max_bytes)
+        case = description(move, self.run.scratch, array.shape)
+        case["max_bytes"] = self.run.max_bytes
         if self.written != move:
             place = Path(case["source"]["path"]).parent
             shutil.rmtree(place, ignore_errors=True)
@@ -161,13 +148,13 @@ class Mover:
 
     def _base_bytes(self, processes: int) -> int:
         """Return the memory of ours for next to nothing: imports, and MPI's start."""
-        move = Move("base", ("npy", None, "none"), ("zarr", CUBE, "none"))
-        case = self.described(move, np.zeros((16, 16, 16), DTYPE))
+        base = move("base", ("npy", None, "none"), ("zarr", CUBE, "none"))
+        case = self.described(base, np.zeros((16, 16, 16), DTYPE))
         peak_bytes = programs.run_tree(_our_command(case, processes)).peak_bytes
         _clear(case["output"]["path"])
         return peak_bytes
 
-    def turn(self, contender: str, moves: Sequence[Move], seconds: float) -> Iterator[Line]:
+    def turn(self, contender: str, moves: Sequence[Case], seconds: float) -> Iterator[Line]:
         """Let a contender move the array once, check its output and remove it."""
         (move,) = moves
         case = self.described(move, self.array)
@@ -194,18 +181,19 @@ class Mover:
         yield row
 
 
-def restart(run: Run, contender: str, cases: Sequence[Restart], seconds: float) -> list[Line]:
+def restart(run: Run, contender: str, cases: Sequence[Case], seconds: float) -> list[Line]:
     """Let a contender save and load once; a phase is a program of its own."""
     (case,) = cases
+    *numbers, columns = case.words
     path = run.scratch / f"restart{'.bin' if contender == 'mpi-io' else '.zarr'}"
     edge = _edge(run.gigabytes * 1e9 / 8 / ARRAYS)
     chunks = [edge // PARTS, edge // PARTS, 2 * (edge // PARTS)]
     said = {"case": case.name, "path": str(path), "edge": edge, "chunks": chunks}
-    said |= {"arrays": ARRAYS, "columns": case.columns}
+    said |= {"arrays": ARRAYS, "columns": columns}
     python = run.python if contender == "tensorstore" else sys.executable
     program = str(Path(__file__).with_name("restart_contenders.py"))
     rows: list[Line] = []
-    for phase, processes in {"save": case.save, "load": case.load}.items():
+    for phase, processes in zip(("save", "load"), numbers, strict=True):
         words = [contender, phase, json.dumps(said | {"processes": processes})]
         try:
             rows += programs.run(run.mpi, processes, [python, program, *words], 0)
@@ -276,20 +264,21 @@ def _rechunker_environment(place: Path) -> str:
 
 def players(run: Run) -> Iterator[Player]:
     """Give ours, by one process and several, the others, and the ways to restart."""
-    if any(isinstance(case, Move) for case in run.cases):
+    if any(case not in RESTARTS for case in run.cases):
         mover = Mover(run)
         ours = ["datamover", *([f"datamover:{run.nprocs}"] if run.nprocs > 1 else [])]
         for name in (*ours, *(name for name in READS if name != "rechunker" or run.rechunker)):
             yield Player(partial(mover.turn, name), partial(_moves, READS.get(name, KINDS)))
     for name in SAVERS:
-        yield Player(partial(restart, run, name), lambda case: isinstance(case, Restart))
+        yield Player(partial(restart, run, name), RESTARTS.__contains__)
 
 
-def _moves(kinds: tuple[str, ...], case: Move | Restart) -> bool:
+def _moves(kinds: tuple[str, ...], case: Case) -> bool:
     """Return whether a contender that reads these kinds moves between the files of a case."""
-    if isinstance(case, Restart) or case.source[0] not in kinds:
+    if case in RESTARTS:
         return False
-    return kinds != ("zarr",) or case.output[0] == "zarr"
+    (source, *_), (output, *_), _ = case.words
+    return source in kinds and (kinds != ("zarr",) or output == "zarr")
 
 
 #: The brain of the ICBM 152 atlas, 1 mm per element, as nilearn has it.

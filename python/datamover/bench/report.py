@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -21,6 +21,8 @@ from datamover.counted import counted
 from datamover.explanation_tables import titled
 from datamover.time_words import as_time
 
+#: Characters between two columns of a table; around all of them there is one less.
+BETWEEN = 3
 #: Header of the one column of figures that holds names.
 WORST_CASE = "in case"
 
@@ -148,27 +150,29 @@ def table(title: str, names: int, rows: Sequence[Cells], console: Console) -> Gr
         A cell for each header; columns without any content are left out.
     console : Console
     """
-    unlimited = console.options.update(max_width=1_000_000)
-    filled = [h for h in (rows[0] if rows else ()) if any(str(row[h]) for row in rows)]
-    tables, chosen = [], filled[:names]
-    for header in filled[names:]:
-        wider = console.measure(_table(names, [*chosen, header], rows), options=unlimited)
-        if len(chosen) > names and wider.minimum > console.width:
-            tables.append(_table(names, chosen, rows))
-            chosen = filled[:names]
-        chosen.append(header)
-    return titled(title, *tables, _table(names, chosen, rows))
+    headers = [h for h in (rows[0] if rows else ()) if any(str(row[h]) for row in rows)]
+    cells = {h: max(len(str(row[h])) for row in rows) for h in headers}
+    whole = {h: max(len(h), width) for h, width in cells.items()}
+    # No word is cut; headers of figures may take several lines.
+    words = {h: max(*map(len, h.split()), cells[h]) for h in headers[names:]}
+    narrow = whole | words
 
+    def fits(chosen: Sequence[str], widths: Mapping[str, int]) -> bool:
+        return sum(widths[h] + BETWEEN for h in chosen) - 1 <= console.width
 
-def _table(names: int, headers: Sequence[str], rows: Sequence[Cells]) -> Table:
-    """Make a table in which no word is cut; headers of several words may take several lines."""
-    made = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
-    for k, header in enumerate(headers):
-        width = max(map(len, [*header.split(), *(str(row[header]) for row in rows)]))
-        right = k >= names and header != WORST_CASE
-        no_wrap, min_width = k < names, width if k >= names else None
-        justify: Literal["left", "right"] = "right" if right else "left"
-        made.add_column(header, no_wrap=no_wrap, justify=justify, min_width=min_width)
-    for row in rows:
-        made.add_row(*(row[header] for header in headers))
-    return made
+    parts = [headers[:names]]
+    for header in headers[names:]:
+        if len(parts[-1]) > names and not fits([*parts[-1], header], narrow):
+            parts.append(headers[:names])
+        parts[-1].append(header)
+    tables = []
+    for part in parts:
+        widths = whole if fits(part, whole) else narrow
+        made = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
+        for header in part:
+            left = header in headers[:names] or header == WORST_CASE
+            made.add_column(header, justify="left" if left else "right", width=widths[header])
+        for row in rows:
+            made.add_row(*(row[header] for header in part))
+        tables.append(made)
+    return titled(title, *tables)
