@@ -64,14 +64,11 @@ class Contest:
         """Let a contender take part that writes what is wanted to `result`, or returns it."""
         found = [result]
 
-        def call() -> None:
-            returned = work()
-            if result is None:
-                found[0] = returned
+        def keep() -> None:
+            found[:] = [work()]
 
-        self.add(
-            name, work if result is not None else call, lambda: np.array_equal(found[0], wanted)
-        )
+        call = keep if result is None else work
+        self.add(name, call, lambda: np.array_equal(found[0], wanted))
 
     def can_import(self, package: str) -> bool:
         """Return whether all processes can import a package; note why not if it is installed."""
