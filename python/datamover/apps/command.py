@@ -200,16 +200,8 @@ def program(name: str) -> str:
     IoFailed
         This installation was built without it.
     """
-    path = PROGRAMS / name
-    if path.exists():
-        return str(path)
-    needed = APPLICATIONS[name].library if name in APPLICATIONS else None
-    if needed is None:
-        raise programs.not_built(path)
-    library, package = needed
-    # With DATAMOVER_BENCH=ON there are at least the applications in Python.
-    missing = library if PROGRAMS.exists() else f"DATAMOVER_BENCH=ON; it also needs {library}"
-    raise programs.not_built(path, missing, f"apt-get install {package} && ")
+    application = APPLICATIONS.get(name)  # none: a program in Python
+    return programs.program(name, PROGRAMS, application.library if application else None)
 
 
 def _write(text: str, file: Path) -> None:

@@ -63,11 +63,6 @@ def players(run: Run) -> Iterator[Player]:
     )
 
 
-def _slabs(shape: list[int], axis: int, nprocs: int) -> dm.FloorPlan:
-    grid = [nprocs if d == axis else 1 for d in range(len(shape))]
-    return dm.FloorPlan.uniform(shape, grid, nprocs)
-
-
 def flat_indices(region: dm.Region, shape: list[int]) -> np.ndarray:
     """Return the index of each element of a region in the flattened array, as doubles.
 
@@ -92,7 +87,9 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
     """
     if kind in SCATTERED:
         return _measure_scattered(comm, seconds, case, depth, shape)
-    rows, result = (_slabs(shape, axis, comm.size) for axis in (0, 1))
+    ones = [1] * (len(shape) - 2)
+    grids = ([comm.size, 1, *ones], [1, comm.size, *ones])
+    rows, result = (dm.FloorPlan.uniform(shape, grid, comm.size) for grid in grids)
     if depth:
         width = (depth, *[0] * (len(shape) - 1))
         grown = [rows.region(r).grown(width).intersected(rows.domain) for r in range(len(rows))]
@@ -143,8 +140,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
         from mpi4py_fft import DistArray
         from mpi4py_fft.pencil import Subcomm
 
-        grid = [comm.size] + [1] * (len(shape) - 1)
-        pencils = DistArray(shape, Subcomm(comm, grid), alignment=1)
+        pencils = DistArray(shape, Subcomm(comm, grids[0]), alignment=1)
         pencils[...] = x
         contest.add_copy("mpi4py-fft", lambda: pencils.redistribute(0), wanted)
     contest.finish()

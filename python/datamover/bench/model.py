@@ -28,12 +28,12 @@ def players(run: Run) -> Iterator[Player]:
 
 def figures(run: Run) -> dict[str, Any]:
     """Return the rates and predictions, and keep the costs of decoding."""
-    found: dict[str, Any] = {"transport_rates": {}}
-    for line in run.results.others:
-        kinds = ("rates", "decoding_costs", "transport_rates")
-        found |= {kind: line[kind] for kind in kinds if kind in line}
-    found["predictions"] = [line for line in run.results.others if "prediction" in line]
-    found["transport_cases"] = [line for line in run.results.others if "transport_case" in line]
+    lines = run.results.others
+    entries = {"transport_rates": {}, **{k: v for line in lines for k, v in line.items()}}
+    kinds = ("rates", "decoding_costs", "transport_rates")
+    found = {kind: entries[kind] for kind in kinds if kind in entries}
+    found["predictions"] = [line for line in lines if "prediction" in line]
+    found["transport_cases"] = [line for line in lines if "transport_case" in line]
     path = machine_model.model_file() if run.keep else None
     if path is not None:
         processor = machine_model.processor()

@@ -82,29 +82,34 @@ def short_mpi_name(library_version: str) -> str:
     return f"{found[1]} {found[2]}" if found else library_version.split(",")[0].strip()
 
 
-def not_built(path: Path, missing: str = "DATAMOVER_BENCH=ON", before: str = "") -> IoFailed:
-    """Return the error for a program that this installation was built without.
+def program(name: str, place: Path = PROGRAMS, library: tuple[str, str] | None = None) -> str:
+    """Return the path of a program.
 
-    `before` is a command, with its separator, that a build needs first.
-    """
-    return IoFailed(
-        f"there is no {path}: datamover was built without {missing}. "
-        f"In a clone, on Debian or Ubuntu: {before}make install DATAMOVER_BENCH=ON"
-    )
-
-
-def program(name: str) -> str:
-    """Return the path of a benchmark program.
+    Parameters
+    ----------
+    name : str
+    place : Path
+        By default, that of the benchmarks.
+    library : tuple of str, optional
+        Another library that it needs, and Debian's package of it.
 
     Raises
     ------
     IoFailed
-        This installation was built without the benchmark programs.
+        This installation was built without it.
     """
-    path = PROGRAMS / name
-    if not path.exists():
-        raise not_built(path)
-    return str(path)
+    path, missing, before = place / name, "DATAMOVER_BENCH=ON", ""
+    if path.exists():
+        return str(path)
+    if library is not None:
+        needed, package = library
+        # With DATAMOVER_BENCH=ON there are at least the applications in Python.
+        missing = needed if place.exists() else f"{missing}; it also needs {needed}"
+        before = f"apt-get install {package} && "
+    raise IoFailed(
+        f"there is no {path}: datamover was built without {missing}. "
+        f"In a clone, on Debian or Ubuntu: {before}make install DATAMOVER_BENCH=ON"
+    )
 
 
 def run(

@@ -149,8 +149,12 @@ def measure_numpy(case: str) -> Iterator[Line]:
     """
     name, _, size = case.rpartition("-")
     if name == "dense_transpose":
+        n = int(size)
         for dtype in (np.float32, np.float64):
-            yield _dense_transpose(int(size), np.dtype(dtype))
+            a, b = np.arange(n * n, dtype=dtype).reshape(n, n), np.zeros((n, n), dtype)
+            yield _row(
+                f"{case}-{a.itemsize}", "copy", a.nbytes, functools.partial(np.copyto, b, a.T)
+            )
     elif name in PATTERNS:
         yield from _redistribution(name, int(size))
     elif case.startswith("mesh_"):
@@ -173,14 +177,12 @@ PATTERNS: dict[str, Callable[[int, int], Pattern]] = {
 def _redistribution(pattern: str, n: int) -> Iterator[Line]:
     ni, nj, source, destination = PATTERNS[pattern](n, n // 4)
     flat = (1, ni)
-    sides = {
-        "assembly": (source, flat),
-        "disassembly": (flat, destination),
-        "copy": (source, destination),
-    }
-    for phase, (source_strides, destination_strides) in sides.items():
-        view = _view(ni, nj, source_strides)
-        target = _view(ni, nj, destination_strides)
+    for phase, strides in (
+        ("assembly", (source, flat)),
+        ("disassembly", (flat, destination)),
+        ("copy", (source, destination)),
+    ):
+        view, target = (_view(ni, nj, of) for of in strides)
         yield _row(f"{pattern}-{n}", phase, 8 * ni * nj, functools.partial(np.copyto, target, view))
 
 
@@ -189,13 +191,6 @@ def _view(ni: int, nj: int, strides: tuple[int, int]) -> np.ndarray:
     memory = np.arange(elems, dtype=np.float64)
     # j first: NumPy then walks a message in its order.
     return as_strided(memory, (nj, ni), (8 * strides[1], 8 * strides[0]))
-
-
-def _dense_transpose(n: int, dtype: np.dtype) -> Line:
-    a = np.arange(n * n, dtype=dtype).reshape(n, n)
-    b = np.zeros((n, n), dtype)
-    case = f"dense_transpose-{n}-{dtype.itemsize}"
-    return _row(case, "copy", a.nbytes, lambda: np.copyto(b, a.T))
 
 
 def _take(case: str) -> Iterator[Line]:

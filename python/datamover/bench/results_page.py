@@ -26,15 +26,6 @@ first calls."""
 Documents = Mapping[str, dict[str, Any]]
 
 
-def pairs_on_page(documents: Documents) -> list[Pair]:
-    """Return all pairs of a contender on the page and a reference."""
-    return [
-        pair
-        for name, d in documents.items()
-        for pair in pairs_of(d["rows"], d["page"]["contenders"], d["page"]["references"], name)
-    ]
-
-
 def medians_of(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
     """Return the spread of the speed-ups of each benchmark, contender and reference."""
     again = (pair for pair in pairs if pair.phase != FIRST)
@@ -83,20 +74,24 @@ def facts(documents: Documents) -> dict[str, str]:
     }
 
 
-def page(documents: Documents, setting: Mapping[str, str], chart: str) -> str:
+def page(
+    documents: Documents, pairs: Sequence[Pair], setting: Mapping[str, str], chart: str
+) -> str:
     """Return the page.
 
     Parameters
     ----------
     documents : mapping
         From the names of benchmarks to their JSON objects, or to `{"failed": reason}`.
+    pairs : sequence of Pair
+        All pairs of a contender on the page and a reference.
     setting : mapping
         Date, command and duration.
     chart : str
         The address of the chart.
     """
     measured = {name: d for name, d in documents.items() if "rows" in d}
-    pairs, machine = pairs_on_page(measured), facts(measured)
+    machine = facts(measured)
     medians = [
         {"Benchmark": m["benchmark"], "Contender": m["contender"], "Compared with": m["reference"],
          "Rows": m["cases"], "Median": f"{m['median']:.2f}", "Worst": f"{m['worst']:.2f}",
@@ -162,6 +157,11 @@ def write(documents: Documents, setting: Mapping[str, str], place: Path, day: st
     words = re.sub(r"[^a-z0-9]+", "-", processor.lower()).strip("-")
     path = place / f"{day}-{words}.md"
     chart = path.with_suffix(".svg")
-    draw(medians_of(pairs_on_page(measured)), chart)
-    path.write_text(page(documents, setting, chart.name))
+    pairs = [
+        pair
+        for name, d in measured.items()
+        for pair in pairs_of(d["rows"], d["page"]["contenders"], d["page"]["references"], name)
+    ]
+    draw(medians_of(pairs), chart)
+    path.write_text(page(documents, pairs, setting, chart.name))
     return path
