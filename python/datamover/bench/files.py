@@ -57,7 +57,6 @@ RECHUNKER = ("rechunker", "zarr<3", "numcodecs<0.16", "dask[array]")
 #: Arrays of a restart, and chunks along their extents.
 ARRAYS, PARTS = 8, 4
 
-
 #: A file's kind, its chunks in sixteenths of each extent (0: 1 element; None: none), and its codec.
 Kind = tuple[str, tuple[int, ...] | None, str]
 
@@ -238,7 +237,7 @@ def _our_command(case: dict[str, Any], processes: int) -> list[str]:
 def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
     """Compare some of the output, spread over all of it, with the array."""
     path = case["output"]["path"]
-    # Rechunker's is within its directory, and next to the coordinates of a NetCDF file.
+    # Rechunker writes it within its directory; one of a NetCDF file is next to its coordinates.
     within = [place for place in (f"{path}/a.zarr", f"{path}/{DATASET}") if os.path.isdir(place)]
     found = opened(case["output"] | {"path": (within or [path])[0]})
     expected = array.transpose(case["axes"])
