@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
+import os
 import random
 import re
 import sys
@@ -189,7 +190,7 @@ class Run:
         Parameters
         ----------
         *command : str
-            The program.
+            The program: the path, or the name of one that is installed with the benchmarks.
         words : callable
             Returns the words that the program reads of a case.
         before : sequence
@@ -216,11 +217,14 @@ class Run:
             file.write_text("".join(" ".join(line) + "\n" for line in listed))
             return [file, seconds, *before]
 
+        name, *more = command
+        program = name if os.sep in name else programs.program(name)
+
         def play(cases: Sequence[Any], seconds: float) -> list[Line]:
             return programs.run(
                 None if processes == 0 else mpi or self.mpi,
                 self.nprocs if processes is None else processes,
-                [*command, *map(str, (arguments or usual)(cases, seconds))],
+                [program, *more, *map(str, (arguments or usual)(cases, seconds))],
                 patience * seconds * len(cases),
                 environment,
             )

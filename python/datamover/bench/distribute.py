@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 import datamover as dm
-from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run, match
 from datamover.bench.chart import Panel, panels_by_phase
 from datamover.bench.contest import Contest
@@ -54,9 +53,7 @@ def panels(rows: list[Line]) -> list[Panel]:
 
 def players(run: Run) -> Iterator[Player]:
     """Give the program of ours and the counting sort, NumPy's, and that of the trajectory."""
-    yield run.player(
-        programs.program("distribute"), patience=PHASES, plays=lambda case: case != TRAJECTORY
-    )
+    yield run.player("distribute", patience=PHASES, plays=lambda case: case != TRAJECTORY)
     yield run.python_player(
         measure_numpy,
         patience=PHASES,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from datamover.bench import debian, programs
+from datamover.bench import debian
 from datamover.bench.benchmark import Benchmark, Case, Player, Run, match
 from datamover.errors import InvalidArgument
 
@@ -49,7 +49,7 @@ def random_halo(draw: random.Random, name: str, run: Run) -> Case:
 
 def players(run: Run) -> Iterator[Player]:
     """Give the program of ours, loops and messages, and PETSc's."""
-    yield run.player(programs.program("halo"))
+    yield run.player("halo")
     petsc = debian.petsc(run, "petsc_halo.cpp", plays=lambda case: case.words[2] == 1)
     for case in run.cases if petsc else ():
         if case.words[2] > 1:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 
 #: Points along a block, and the blocks of a process along each dimension.
@@ -27,7 +26,7 @@ def players(run: Run) -> Iterator[Player]:
     """Give the one program: all contenders are written in C++, C and Fortran."""
     # Pretend nodes of half of the processes: messages between, shared memory within.
     node_size = max(1, run.nprocs // 2) if run.nprocs > 1 else 0
-    yield run.player(programs.program("latency"), before=(node_size,))
+    yield run.player("latency", before=(node_size,))
 
 
 BENCHMARK = Benchmark(

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from datamover import machine_model
-from datamover.bench import programs, relations, report
+from datamover.bench import relations, report
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.programs import Line
 from datamover.machine_model import MachineModel
@@ -20,10 +20,10 @@ CASES = tuple(Case(f"{r}-{n}") for n in (1024, 2048) for r in relations.REDISTRI
 
 def players(run: Run) -> Iterator[Player]:
     """Give the programs that measure encodings, on one process, and transports, on two."""
-    yield run.player(programs.program("model"), arguments=relations.names, processes=1)
+    yield run.player("model", arguments=relations.names, processes=1)
     if len(os.sched_getaffinity(0)) > 1:
         keep = ["keep"] if run.keep else []
-        yield run.player(programs.program("rates"), arguments=lambda *_: keep, processes=2)
+        yield run.player("rates", arguments=lambda *_: keep, processes=2)
 
 
 def figures(run: Run) -> dict[str, Any]:

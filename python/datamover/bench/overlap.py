@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, match
 
 OVERLAPPED = ("overlap", "overlap:thread")
@@ -60,7 +59,7 @@ BENCHMARK = Benchmark(
     options={"nprocs": 1, "seconds": 3.0, "launcher": None},
     cases=lambda run: map(matrix, ("2048", "4096")),
     parse=matrix,
-    players=lambda run: [run.player(programs.program("overlap"))],
+    players=lambda run: [run.player("overlap")],
     references=("in_turn",),
     judged=OVERLAPPED,
     figures=lambda run: {"hidden": hidden_in_cases(run.results.rows())},

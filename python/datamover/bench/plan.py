@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case
 
 #: The program has this number of cases, which it plays all.
@@ -16,12 +15,7 @@ BENCHMARK = Benchmark(
     options={"seconds": 0.3},
     cases=lambda run: [Case("all")],
     players=lambda run: [
-        run.player(
-            programs.program("plan"),
-            words=lambda case: (),
-            processes=0,
-            patience=CASES_OF_PROGRAM,
-        )
+        run.player("plan", words=lambda case: (), processes=0, patience=CASES_OF_PROGRAM)
     ],
     references=("walk",),
     quick={"seconds": 0.05},

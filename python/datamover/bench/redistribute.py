@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import datamover as dm
-from datamover.bench import debian, programs
+from datamover.bench import debian
 from datamover.bench.benchmark import Benchmark, Player, Run
 from datamover.bench.contest import Contest
 from datamover.bench.doors import flat_indices
@@ -20,7 +20,7 @@ from datamover.bench.doors import flat_indices
 
 def players(run: Run) -> Iterator[Player]:
     """Give the program of ours, ScaLAPACK's and that of mpi4py-fft."""
-    yield run.player(programs.program("redistribute"), in_file=True)
+    yield run.player("redistribute", in_file=True)
     yield from debian.player(
         run,
         "pdgemr2d",

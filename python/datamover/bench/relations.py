@@ -86,8 +86,7 @@ def players(run: Run) -> Iterator[Player]:
     def plays(case: Any) -> bool:
         return case.name in OF_PROGRAM
 
-    program = programs.program("relations")
-    yield run.player(program, arguments=names, processes=1, plays=plays)
+    yield run.player("relations", arguments=names, processes=1, plays=plays)
     yield Player(in_python(measure_numpy), plays=plays)
     yield Player(in_python(measure_node_zero), lambda case: case.name.startswith(NODE_ZERO))
     yield Player(in_python(of_mesh), lambda case: case.name in meshes.NAMES)

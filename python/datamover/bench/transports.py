@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from datamover.bench import programs, report
+from datamover.bench import report
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.redistribute import Extents, fixed_cases
 from datamover.errors import InvalidArgument
@@ -35,7 +35,7 @@ def players(run: Run) -> Iterator[Player]:
     if run.node_size:
         environment["DATAMOVER_NODE_SIZE"] = str(run.node_size)
     yield run.player(
-        programs.program("transports"),
+        "transports",
         words=lambda case: case.words,
         before=(_owner(run), *(run.also or ())),
         in_file=True,
