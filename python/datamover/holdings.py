@@ -38,6 +38,8 @@ class Holdings:
         The index in each dimension that is not shown; 0 by default.
     edges : list of ndarray of int, optional
         Begins of the pixels of each shown dimension, and the end of the last; chosen by default.
+    most_pixels : int
+        Along a dimension.
 
     Attributes
     ----------
@@ -50,25 +52,29 @@ class Holdings:
     def __init__(
         self,
         layout: Any,
-        dims: tuple[int, ...],
+        dims: Sequence[int],
         window: tuple[int, ...] | None = None,
         *,
         at: Sequence[int] | None = None,
         edges: list[np.ndarray] | None = None,
+        most_pixels: int = MAX_PIXELS,
     ):
-        self.layout, self.dims = layout, dims
+        self.layout, self.dims = layout, tuple(dims)
         domain = layout.domain
         self.lo = tuple(domain.lo)
         self.shape = tuple(domain.shape)
         self._at = tuple(at or (0,) * len(self.shape))
         self.window = window or tuple(self._shown_extent(d) for d in dims)
-        most = MAX_PIXELS_OF_ONE if window is not None and self.whole else MAX_PIXELS
-        pixels = [min(n, most) for n in self.window]
         self.edges = edges or [
-            np.linspace(0, n, p + 1).astype(np.int64)
-            for n, p in zip(self.window, pixels, strict=True)
+            np.linspace(0, n, min(n, most_pixels) + 1).astype(np.int64) for n in self.window
         ]
         self.owners = self._paint([edges[:-1] for edges in self.edges])
+
+    @property
+    def rows_and_columns(self) -> tuple[int, int]:
+        """Extents of the picture, which has one row if there is one dimension."""
+        rows, columns = (1, *self.window)[-2:]
+        return rows, columns
 
     @property
     def whole(self) -> bool:

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from datamover import _plan
-from datamover.holdings import MAX_PIXELS, MIN_BLOCK_PIXELS, NOBODY, Holdings
+from datamover.holdings import (
+    MAX_PIXELS,
+    MAX_PIXELS_OF_ONE,
+    MIN_BLOCK_PIXELS,
+    NOBODY,
+    Holdings,
+)
 
 #: Maximum number of blocks in a picture that have their ranks as labels.
 MAX_LABELS = 300
@@ -104,15 +110,19 @@ class Painter:
 
     def draw(self, axes: Any, layout: Any) -> None:
         """Draw one layout: a bar for 1 dimension, a square for 2, faces of a cuboid for more."""
-        dims = len(layout.domain.shape)
-        (self._bar if dims == 1 else self._plane if dims == 2 else self._cuboid)(axes, layout)
+        (self._flat if len(layout.domain.shape) < 3 else self._cuboid)(axes, layout)
 
-    def _window(self, layout: Any, dims: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the whole array for one rank, whose parts are shown however small they are."""
-        return None if self.rank is None else tuple(layout.domain.shape[d] for d in dims)
+    def _holdings(self, layout: Any, dims: Sequence[int], at: Any = None) -> Holdings:
+        """Return the owners; for one rank of the whole array, however small its parts are."""
+        if self.rank is None and len(layout.domain.shape) > 1:
+            return Holdings(layout, dims, at=at)
+        whole = tuple(layout.domain.shape[d] for d in dims)
+        most_pixels = MAX_PIXELS if self.rank is None else MAX_PIXELS_OF_ONE
+        return Holdings(layout, dims, whole, at=at, most_pixels=most_pixels)
 
-    def _held(self, holdings: Holdings) -> np.ndarray | None:
-        return None if self.rank is None else holdings.held_by(self.rank)
+    def _painted(self, holdings: Holdings) -> np.ndarray:
+        held = None if self.rank is None else holdings.held_by(self.rank)
+        return self.rgba(holdings.owners, held)
 
     def _zoomed_extent(self, layouts: Sequence[Any]) -> int:
         """Return the number of elements shown larger below bars, before and after; 0 for none."""
@@ -123,34 +133,37 @@ class Painter:
         zoomed = ZOOMED_BLOCKS * block
         return 0 if self.rank is not None or readable or 2 * zoomed > extent else zoomed
 
-    def _bar(self, axes: Any, layout: Any) -> None:
-        """Draw a whole array, and its first elements larger if its blocks are small."""
-        (n,) = layout.domain.shape
-        if self.rank is not None:
-            holdings = Holdings(layout, (0,), (n,))
-            picture = self.rgba(holdings.owners, holdings.held_by(self.rank))
+    def _flat(self, axes: Any, layout: Any) -> None:
+        """Draw a bar, or rows and columns, and the first blocks larger if they are too small."""
+        holdings = self._holdings(layout, range(len(layout.domain.shape)))
+        rows, columns = holdings.rows_and_columns
+        is_bar = len(holdings.window) == 1
+        aspect = BAR_ASPECT if is_bar else min(max(rows / columns, 0.45), 1.6)
+        axes.set_box_aspect(aspect)
+        if is_bar and self.rank is None and _is_fine(layout):
+            _show(axes, self._mixed(layout)[None], columns, rows)
+            has_room = False
         else:
-            fine = _block_along(layout) * MAX_PIXELS < MIN_BLOCK_PIXELS * n
-            picture = self._mixed(layout) if fine else self._first(axes, layout, n)
-        self._show_bar(axes, picture, layout, n)
-        axes.set_box_aspect(BAR_ASPECT)
-        if self.zoomed:
+            has_room = self._show_blocks(axes, holdings, _size(aspect))
+        _ticks(axes, layout, holdings)
+        if not holdings.whole:
+            axes.set_xlabel(f"the first {rows:,} × {columns:,} elements", fontsize=8, color=FAINT)
+        if is_bar and self.zoomed:
             self._zoom(axes, layout)
+        elif not (is_bar or has_room) and self.rank is None:
+            self._lens(axes, layout, aspect)
 
-    @staticmethod
-    def _show_bar(axes: Any, picture: np.ndarray, layout: Any, n: int) -> None:
-        """Show the colors of the first n elements along a bar."""
-        _show(axes, picture[None], n, 1)
-        axes.set_yticks([])
-        _ticks(axes.xaxis, layout.domain.lo[0], n)
-        frame(axes)
-
-    def _first(self, axes: Any, layout: Any, n: int) -> np.ndarray:
-        """Color the first n elements along a bar, and write the ranks into their blocks."""
-        edges = np.linspace(0, n, min(n, MAX_PIXELS) + 1).astype(np.int64)
-        owners = Holdings(layout, (0,), (n,), edges=[edges]).owners
-        self._outline(axes, _boxes_in(owners[None], (n, 1)), (n, 1), _size(BAR_ASPECT))
-        return self.rgba(owners, None)
+    def _show_blocks(self, axes: Any, holdings: Holdings, points: tuple[float, float]) -> bool:
+        """Show owners, and ranks in their blocks; return whether any has room for that."""
+        size = holdings.rows_and_columns[::-1]
+        owners = np.atleast_2d(holdings.owners)
+        _show(axes, np.reshape(self._painted(holdings), (*owners.shape, 4)), *size)
+        boxes: Sequence[Box] = []
+        if isinstance(holdings.layout, _plan.FloorPlan) and len(holdings.window) == 2:
+            boxes = _boxes_of(holdings.layout)
+        elif self.rank is None:
+            boxes = _boxes_in(owners, size)
+        return self._outline(axes, boxes, size, points)
 
     def _mixed(self, layout: Any) -> np.ndarray:
         """Color a whole bar; a pixel has the mean of the colors in it."""
@@ -170,29 +183,14 @@ class Painter:
 
         (n,), first = layout.domain.shape, self.zoomed
         below = axes.inset_axes((0, -2, 1, 1))
-        self._show_bar(below, self._first(below, layout, first), layout, first)
+        holdings = Holdings(layout, (0,), (first,))
+        self._show_blocks(below, holdings, _size(BAR_ASPECT))
+        _ticks(below, layout, holdings)
         below.set_xlabel(f"the first {first:,} elements", fontsize=8, color=FAINT)
         corners = [(0, 0), (first / n, 0), (1, -1), (0, -1)]
         axes.add_patch(
             Polygon(corners, transform=axes.transAxes, clip_on=False, color=UNHELD, lw=0, zorder=0)
         )
-
-    def _plane(self, axes: Any, layout: Any) -> None:
-        holdings = Holdings(layout, (0, 1), self._window(layout, (0, 1)))
-        rows, columns = holdings.window
-        _show(axes, self.rgba(holdings.owners, self._held(holdings)), columns, rows)
-        aspect = min(max(rows / columns, 0.45), 1.6)
-        axes.set_box_aspect(aspect)
-        _ticks(axes.xaxis, layout.domain.lo[1], columns)
-        _ticks(axes.yaxis, layout.domain.lo[0], rows)
-        if isinstance(layout, _plan.FloorPlan):
-            self._outline(axes, _boxes_of(layout), (columns, rows), _size(aspect))
-        elif self.rank is None:
-            boxes = _boxes_in(holdings.owners, (columns, rows))
-            if not self._outline(axes, boxes, (columns, rows), _size(aspect)):
-                self._lens(axes, layout, aspect)
-        frame(axes)
-        _note_window(axes, holdings)
 
     def _outline(
         self, axes: Any, boxes: Sequence[Box], size: tuple[int, int], points: tuple[float, float]
@@ -226,11 +224,8 @@ class Painter:
             min(block * LENS_BLOCKS if grid > 1 else extent, extent)
             for block, grid, extent in zip(layout.block, layout.grid, layout.shape, strict=True)
         )
-        first = Holdings(layout, (0, 1), (rows, columns))
         lens = axes.inset_axes((0.48, 0.04, 0.48, 0.48))
-        _show(lens, self.rgba(first.owners, None), columns, rows)
-        boxes = _boxes_in(first.owners, (columns, rows))
-        self._outline(lens, boxes, (columns, rows), _size(aspect, 0.48))
+        self._show_blocks(lens, Holdings(layout, (0, 1), (rows, columns)), _size(aspect, 0.48))
         lens.set_xticks([])
         lens.set_yticks([])
         for spine in lens.spines.values():
@@ -252,10 +247,10 @@ class Painter:
         dims = len(layout.domain.shape)
         shown = _most_split([other for other in self.layouts if len(other.domain.shape) == dims])
         z, y, x = shown
-        front, top = (self._face(layout, dims) for dims in ((y, x), (z, x)))
-        at = [0] * len(layout.domain.shape)
+        front, top = (self._holdings(layout, dims) for dims in ((y, x), (z, x)))
+        at = [0] * dims
         at[x] = front.window[1] - 1  # the right-hand face, seen at the far end of the front
-        side = self._face(layout, (z, y), at)
+        side = self._holdings(layout, (z, y), at)
         height, width = front.window
         depth = top.window[0]
         # In the shape of the array, whatever part is shown, so that before and after are alike.
@@ -263,27 +258,19 @@ class Painter:
         w, h, d = (max(layout.domain.shape[k] / longest, 0.25) for k in (x, y, z))
         slope = (0.45 * d, 0.38 * d)
         faces = [
-            (front, front.owners, Affine2D().scale(w, -h).translate(0, h)),
-            (top, top.owners, Affine2D.from_values(w, 0, *slope, 0, h)),
-            # The side runs backwards along z; its rows are y, its columns z.
-            (side, side.owners.T, Affine2D.from_values(*slope, 0, -h, w, h)),
+            (front, 1.0, Affine2D().scale(w, -h).translate(0, h)),
+            (top, 0.93, Affine2D.from_values(w, 0, *slope, 0, h)),
+            # The side runs backwards along its rows, which are z; its columns are y.
+            (side, 0.84, Affine2D.from_values(0, -h, *slope, w, h)),
         ]
-        seen = False
-        for shade, (holdings, owners, transform) in zip((1.0, 0.93, 0.84), faces, strict=True):
-            held = self._held(holdings)
-            if held is not None:
-                seen = seen or bool(held.any())
-                held = held.T if holdings is side else held
-            picture = self.rgba(owners, held)
-            picture[..., :3] *= shade
+        for holdings, shade, transform in faces:
             axes.imshow(
-                picture,
+                self._painted(holdings) * (shade, shade, shade, 1),
                 extent=(0, 1, 1, 0),
                 transform=transform + axes.transData,
                 interpolation="nearest",
                 clip_on=False,
             )
-        for _, _, transform in faces:
             corners = transform.transform([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
             axes.plot(*corners.T, color=INK, lw=0.7, clip_on=False, solid_joinstyle="round")
         axes.set_xlim(-0.04, w + slope[0] + 0.04)
@@ -299,7 +286,7 @@ class Painter:
             self._legend(axes)
         hidden = [str(d) for d in range(dims) if d not in shown]
         notes = [f"at the first index of dimension {' and '.join(hidden)}"] if hidden else []
-        if self.rank is not None and not seen:
+        if self.rank is not None and not any(f.held_by(self.rank).any() for f, *_ in faces):
             notes.append(f"process {self.rank:,} holds nothing on these faces")
         below = -16 - 11 * (-(-self.nprocs // LEGEND_COLUMNS) if axes.get_legend() else 0)
         if notes:
@@ -307,11 +294,6 @@ class Painter:
                 "; ".join(notes), (0, 0), textcoords="offset points", xytext=(0, below), va="top",
                 fontsize=7.5, color=FAINT, annotation_clip=False,
             )  # fmt: skip
-
-    def _face(
-        self, layout: Any, dims: tuple[int, int], at: Sequence[int] | None = None
-    ) -> Holdings:
-        return Holdings(layout, dims, self._window(layout, dims), at=at)
 
     @staticmethod
     def _extent(
@@ -358,6 +340,11 @@ def _block_along(layout: Any) -> int:
     if isinstance(layout, _plan.FlatCyclic):
         return min(layout.block_elems, n)
     return layout.block[0] if isinstance(layout, _plan.BlockCyclic) and layout.grid[0] > 1 else n
+
+
+def _is_fine(layout: Any) -> bool:
+    """Return whether blocks along a bar are too fine for its pixels."""
+    return _block_along(layout) * MAX_PIXELS < MIN_BLOCK_PIXELS * layout.domain.shape[0]
 
 
 def _most_split(layouts: Sequence[Any]) -> list[int]:
@@ -407,10 +394,15 @@ def _show(axes: Any, picture: np.ndarray, width: int, height: int) -> None:
     axes.imshow(picture, extent=(0, width, height, 0), aspect="auto", interpolation="nearest")
 
 
-def _ticks(axis: Any, lo: int, extent: int) -> None:
+def _ticks(axes: Any, layout: Any, holdings: Holdings) -> None:
     """Mark both ends with the array's indices; those of the picture begin at 0."""
-    axis.set_ticks([0, extent], labels=[f"{lo:,}", f"{lo + extent:,}"])
-    axis.set_tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
+    axes.set_yticks([])
+    for axis, lo, extent in zip(
+        (axes.xaxis, axes.yaxis), layout.domain.lo[::-1], holdings.window[::-1], strict=False
+    ):
+        axis.set_ticks([0, extent], labels=[f"{lo:,}", f"{lo + extent:,}"])
+        axis.set_tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
+    frame(axes)
 
 
 def frame(axes: Any) -> None:
@@ -418,10 +410,3 @@ def frame(axes: Any) -> None:
     for spine in axes.spines.values():
         spine.set_color(INK)
         spine.set_linewidth(0.7)
-
-
-def _note_window(axes: Any, holdings: Holdings) -> None:
-    """Note below a picture that it shows only a part."""
-    if not holdings.whole:
-        shown = " × ".join(f"{n:,}" for n in holdings.window)
-        axes.set_xlabel(f"the first {shown} elements", fontsize=8, color=FAINT)

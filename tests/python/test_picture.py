@@ -176,7 +176,7 @@ def test_the_faces_of_a_cuboid_are_those_that_are_seen(drawn, made):
     front, top, side = ranks_seen(figure, figure.axes[0], layout.nprocs)
     np.testing.assert_array_equal(front, expected[0])
     np.testing.assert_array_equal(top, expected[:, 0])
-    np.testing.assert_array_equal(side, expected[:, :, -1].T)
+    np.testing.assert_array_equal(side, expected[:, :, -1])
 
 
 def test_faces_that_meet_show_the_same_elements_of_a_part(drawn):
