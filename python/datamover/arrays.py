@@ -96,7 +96,8 @@ def _is_flat(layout: Layout) -> bool:
     return isinstance(layout, IndexList | FlatCyclic)
 
 
-def _block_dims(layout: Layout) -> int:
+def block_dims(layout: Layout) -> int:
+    """Return the number of dimensions of the arrays of a layout's blocks."""
     return 1 if _is_flat(layout) else layout.dims
 
 
@@ -166,7 +167,7 @@ class Array(WithFree):
             checked(layout)
             if order not in ("C", "F"):
                 raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
-            return (element_dtype(dtype), *_per_side(ghost, _block_dims(layout)))
+            return (element_dtype(dtype), *_per_side(ghost, block_dims(layout)))
 
         self.dtype, self._ghost_lower, self._ghost_upper = collectively(address, prepare)
         self.comm = comm
@@ -230,7 +231,7 @@ class Array(WithFree):
                 f"this process holds {len(self._places)} blocks; use array[block] or array.grids()"
             )
         if not self._places:
-            return np.empty((0,) * _block_dims(self.layout), self.dtype)
+            return np.empty((0,) * block_dims(self.layout), self.dtype)
         (block,) = self._places
         return self[block]
 
@@ -313,7 +314,14 @@ class Array(WithFree):
 
         return table_of(self)
 
-    def _part(self) -> Any:
+    def _columns(self, *_: Any) -> list[Array]:
+        """Return what movers bind one by one."""
+        return [self]
+
+    def _refuse_overlaps(self) -> None:
+        """Do nothing: blocks do not overlap."""
+
+    def _part(self, *_: Any) -> Any:
         """Return the part that movers bind."""
         self._require_open()
         return self._core.part()
@@ -434,7 +442,7 @@ class UserArrays:
 
     def _ghosts(self, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the widths on the lower and the upper sides."""
-        return _per_side(self._ghost, _block_dims(layout))
+        return _per_side(self._ghost, block_dims(layout))
 
     def _by_block(
         self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
@@ -468,21 +476,19 @@ class UserArrays:
         return given
 
     def __repr__(self) -> str:
+        if not self._arrays:
+            return "UserArrays(no block)"
         arrays = f"{len(self._arrays)} blocks"
         if len(self._arrays) == 1:
             arrays = "x".join(map(str, self._arrays[0].shape)) or "one element"
         has_ghosts = not isinstance(self._ghost, Integral) or self._ghost != 0
         ghost = f", ghost={self._ghost!r}" if has_ghosts else ""
-        return (
-            f"UserArrays({arrays} of {self.dtype}{ghost})"
-            if self._arrays
-            else "UserArrays(no block)"
-        )
+        return f"UserArrays({arrays} of {self.dtype}{ghost})"
 
     def _part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
         """Return the part that movers bind."""
         dtype = self.dtype or default_dtype
-        described = [place for place, _ in self._placed_blocks(layout, rank, default_dtype)]
+        described = self._placed_blocks(layout, rank, default_dtype)
         writable = all(array.flags.writeable for array in self._arrays)
         try:
             return core().user_part(
@@ -497,17 +503,13 @@ class UserArrays:
 
     def _may_hold_ghosts(self, layout: Layout, rank: int) -> bool:
         """Return whether a block's array is larger than the block, if no ghosts were given."""
-        if any(map(any, self._ghosts(layout))):
-            return False
-        for block, array in self._by_block(layout, rank).items():
-            shape, extents = array.shape, tuple(layout.block_extents(block))
-            if (
-                len(shape) == len(extents)
-                and shape != extents
-                and min(np.subtract(shape, extents)) >= 0
-            ):
-                return True
-        return False
+        more = [
+            np.subtract(array.shape, layout.block_extents(block))
+            for block, array in self._by_block(layout, rank).items()
+            if array.ndim == block_dims(layout)
+        ]
+        has_ghosts = any(map(any, self._ghosts(layout)))
+        return not has_ghosts and any(n.any() and min(n) >= 0 for n in more)
 
     def _interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the blocks as (number, view without ghosts)."""
@@ -522,13 +524,10 @@ class UserArrays:
 
     def _placed_blocks(
         self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
-    ) -> list[tuple[tuple, Any]]:
-        """Return (block, address, shape, byte strides, ghosts below, above) each.
-
-        Each comes with the array, which keeps its memory alive.
-        """
+    ) -> list[tuple]:
+        """Return (block, address, shape, byte strides, ghosts below, above) each."""
         lower, upper = self._ghosts(layout)
         return [
-            ((block, a.__array_interface__["data"][0], a.shape, a.strides, lower, upper), a)
+            (block, a.__array_interface__["data"][0], a.shape, a.strides, lower, upper)
             for block, a in self._by_block(layout, rank, default_dtype).items()
         ]

@@ -108,53 +108,67 @@ class Column:
         return raw[: elems * self.elem_bytes].view(self.dtype).reshape(elems, *self.shape)
 
 
-class Arrays:
-    """Several arrays in one call, whose results are returned in the same kind of container.
+class Moving:
+    """The columns of one move, their destinations, and the form of the result.
 
     Several arguments are returned as a tuple, and a single one as it is; a list, a tuple or a
     mapping of arrays is returned as a list, a tuple or a dictionary. Anything else is one array.
+    `allocate` makes destinations if there are none; without it, the move itself does.
     """
 
-    def __init__(self, given: tuple[Any, ...]):
-        self.names: list[Any] | None = None
-        self.container: Callable[[list[np.ndarray]], Any] = tuple
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        given: tuple[Any, ...],
+        out: Any,
+        what: str = "column",
+        allocate: Callable[[int], np.ndarray] | None = None,
+    ):
+        elems, self.received = sizes
         first: Any = given[0] if len(given) == 1 else None
+        names: list[Any] | None = None
+        self._container: Callable[[list[np.ndarray]], Any] = tuple
         if isinstance(first, Mapping):
-            self.names, self.arrays = list(first), list(first.values())
+            names = keys = list(first)
+            given = tuple(first.values())
+            self._container = lambda results: dict(zip(keys, results, strict=True))
         elif is_several(first):
-            self.container, self.arrays = type(first), list(first)
-        else:
-            self.container = tuple if len(given) != 1 else operator.itemgetter(0)
-            self.arrays = list(given)
+            self._container, given = type(first), first
+        elif len(given) == 1:
+            self._container = operator.itemgetter(0)
+        pairs = zip(given, names or [None] * len(given), strict=True)
+        self._columns = [Column(array, elems, what, name) for array, name in pairs]
+        self._outputs = None if out is None else _outputs(out, names, len(given))
+        if out is None and allocate is not None:
+            n = self.received
+            self._outputs = [c.view(allocate(n * c.elem_bytes), n) for c in self._columns]
+        self.raw: Any = None  # the arrived bytes of each column, without destinations
+        self.arguments: list[Any] = [[c.described for c in self._columns]]
+        if self._outputs is not None:
+            ends = zip(self._outputs, self._columns, strict=True)
+            self.arguments.append([writable(o, c, self.received) for o, c in ends])
 
-    def columns(self, elems: int, what: str = "column") -> list[Column]:
-        """Return a column for each array."""
-        names = self.names or [None] * len(self.arrays)
-        return [Column(a, elems, what, n) for a, n in zip(self.arrays, names, strict=True)]
+    def results(self) -> Any:
+        """Return the arrived elements in the form of the columns."""
+        if self._outputs is None:
+            pairs = zip(self._columns, self.raw, strict=True)
+            return self._container([c.view(r, self.received) for c, r in pairs])
+        return self._container([array[: self.received] for array in self._outputs])
 
-    def outputs(self, out: Any) -> list[np.ndarray] | None:
-        """Return the destination of each array in `out`, which has the same form."""
-        if out is None:
-            return None
-        if self.names is not None:
-            if not isinstance(out, Mapping) or set(out) != set(self.names):
-                raise InvalidArgument(f"out must be a mapping with the keys {self.names}")
-            return [array_of(out[name], f"out[{name!r}]") for name in self.names]
-        if isinstance(out, np.ndarray) or is_exported(out):
-            out = [out]
-        if not isinstance(out, Sequence) or isinstance(out, (str, bytes)):
-            raise InvalidArgument(
-                f"out is a {type(out).__name__}; it must be one or several arrays"
-            )
-        if len(out) != len(self.arrays):
-            raise Mismatch(f"there are {len(self.arrays)} columns, but {len(out)} arrays in out")
-        return [array_of(array, "out") for array in out]
 
-    def container_of(self, results: list[np.ndarray]) -> Any:
-        """Return results in the form of the arrays."""
-        if self.names is not None:
-            return dict(zip(self.names, results, strict=True))
-        return self.container(results)
+def _outputs(out: Any, names: list[Any] | None, count: int) -> list[np.ndarray]:
+    """Return the destination of each array in `out`, which has the form of the columns."""
+    if names is not None:
+        if not isinstance(out, Mapping) or set(out) != set(names):
+            raise InvalidArgument(f"out must be a mapping with the keys {names}")
+        return [array_of(out[name], f"out[{name!r}]") for name in names]
+    if isinstance(out, np.ndarray) or is_exported(out):
+        out = [out]
+    if not isinstance(out, Sequence) or isinstance(out, (str, bytes)):
+        raise InvalidArgument(f"out is a {type(out).__name__}; it must be one or several arrays")
+    if len(out) != count:
+        raise Mismatch(f"there are {count} columns, but {len(out)} arrays in out")
+    return [array_of(array, "out") for array in out]
 
 
 def is_several(given: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +15,11 @@ from .arguments import as_array, byte_count, memory_limit, operation, seconds, w
 from .collective_calls import agreeing, refused_by
 from .counted import counted
 from .dlpack import array_of
-from .element_arrays import Arrays, Column, TargetArray, is_several, writable
+from .element_arrays import Column, Moving, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
 from .mover_pairs import table
-from .mpi import collectively, comm_address, core, gathered, join_as_failed, told
+from .mpi import Refusing, collectively, comm_address, core, gathered, join_as_failed, told
 from .targets import NO_TARGET, TargetMap, field_of
 
 if TYPE_CHECKING:
@@ -30,42 +30,10 @@ if TYPE_CHECKING:
 #: Computes the targets of all elements of a process: one rank each.
 TargetFunction = Callable[[np.ndarray], ArrayLike]
 
-Result = TypeVar("Result")
 
-
-class _Moving:
-    """The columns of one move, their destinations, and the form of the result.
-
-    `allocate` makes destinations if there are none; without it, the move itself does.
-    """
-
-    def __init__(
-        self,
-        sizes: tuple[int, int],
-        columns: tuple[Any, ...],
-        out: Any,
-        what: str = "column",
-        allocate: Callable[[int], np.ndarray] | None = None,
-    ):
-        elems, self.received = sizes
-        self.given = Arrays(columns)
-        self.columns = self.given.columns(elems, what)
-        self.outputs = self.given.outputs(out)
-        if self.outputs is None and allocate is not None:
-            n = self.received
-            self.outputs = [c.view(allocate(n * c.elem_bytes), n) for c in self.columns]
-        self.raw: Any = None  # the arrived bytes of each column, without destinations
-        self.arguments: list[Any] = [[c.described for c in self.columns]]
-        if self.outputs is not None:
-            pairs = zip(self.outputs, self.columns, strict=True)
-            self.arguments.append([writable(o, c, self.received) for o, c in pairs])
-
-    def results(self) -> Any:
-        """Return the arrived elements in the form of the columns."""
-        if self.outputs is None:
-            pairs = zip(self.columns, self.raw, strict=True)
-            return self.given.container_of([c.view(r, self.received) for c, r in pairs])
-        return self.given.container_of([array[: self.received] for array in self.outputs])
+def _refuse(given: tuple[Any, ...], _: Any, error: BaseException) -> NoReturn:
+    """Raise an error of a collective call of a migration on all processes."""
+    join_as_failed(given[0]._core.refuse, error)
 
 
 class MigrationMethods(dict):
@@ -168,7 +136,7 @@ class Migration:
         self._place = (comm.rank, comm.size)
         self.method = method
         #: The move that was started and not yet returned; an error if this process could not start.
-        self._moving: Any = None  # a _Moving, or the error that `wait` has to raise
+        self._moving: Any = None  # a Moving, or the error that `wait` has to raise
         self._core = core().Distribution(
             address,
             targets.elems,
@@ -186,15 +154,9 @@ class Migration:
         """Give up a move in flight while its arrays still exist."""
         self.__dict__.pop("_core", None)
 
-    def _prepared(self, work: Callable[[], Result]) -> Result:
-        """Run `work` before a collective call; all processes raise its error in that call."""
-        try:
-            return work()
-        except BaseException as error:
-            self._refuse(error)
-
-    def _refuse(self, error: BaseException) -> NoReturn:
-        join_as_failed(self._core.refuse, error)
+    def _refusing(self) -> Refusing:
+        """Return a block before a collective call; all processes raise its error in that call."""
+        return Refusing(self._core.refuse)
 
     @property
     def elems(self) -> int:
@@ -216,7 +178,7 @@ class Migration:
         """Elements from each rank to here."""
         return self._core.receive_counts()
 
-    @refused_by(lambda given, _, error: given[0]._refuse(error))
+    @refused_by(_refuse)
     def move(self, *columns: Any, out: Any = None) -> Any:
         """Move any number of columns, one message per pair of processes. Collective.
 
@@ -255,7 +217,8 @@ class Migration:
         >>> d.move({"x": np.array([1.5, 2.5, 3.5]), "id": np.arange(3)})
         {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
-        moving = self._prepared(lambda: _Moving((self.elems, self.received), columns, out))
+        with self._refusing():
+            moving = Moving((self.elems, self.received), columns, out)
         moving.raw = self._core.move(*moving.arguments)
         return moving.results()
 
@@ -302,14 +265,12 @@ class Migration:
         """
         if self._moving is not None:
             raise InvalidState("a move of this migration is in flight; wait for it first")
-
-        def prepare() -> _Moving | Exception:
+        moving: Moving | Exception
+        with self._refusing():
             try:
-                return _Moving((self.elems, self.received), columns, out)
+                moving = Moving((self.elems, self.received), columns, out)
             except Exception as error:
-                return error
-
-        moving = self._prepared(prepare)
+                moving = error
         try:
             self._moving = moving  # first, so that the columns stay alive after an interrupt
             if isinstance(moving, Exception):
@@ -377,7 +338,7 @@ class Migration:
         """Whether a move was started and is not complete here."""
         return self._core.in_flight
 
-    @refused_by(lambda given, _, error: given[0]._refuse(error))
+    @refused_by(_refuse)
     def move_in_place(self, buffer: np.ndarray, *, stable: bool = False) -> np.ndarray:
         """Replace the first `elems` elements of a buffer by those that arrive. Collective.
 
@@ -414,8 +375,7 @@ class Migration:
         >>> d.move_in_place(np.array([5, 6, 7]))
         array([5, 7])
         """
-
-        def prepare() -> tuple[np.ndarray, tuple[Any, ...], bool]:
+        with self._refusing():
             array = array_of(buffer, "buffer")
             if not isinstance(array, np.ndarray) or array.ndim == 0:
                 raise WrongType(
@@ -427,13 +387,11 @@ class Migration:
                 raise Mismatch(
                     f"the buffer has {len(array)} elements; the migration has {self.elems}"
                 )
-            return array, column.described, bool(stable)
-
-        array, described, in_order = self._prepared(prepare)
-        self._core.move_in_place(described, len(array), self.method, in_order)
+            in_order = bool(stable)
+        self._core.move_in_place(column.described, len(array), self.method, in_order)
         return array[: self.received]
 
-    @refused_by(lambda given, _, error: given[0]._refuse(error))
+    @refused_by(_refuse)
     def reverse(
         self, values: Any, op: Any = None, out: Any = None, *, after: str | None = None
     ) -> Any:
@@ -482,8 +440,7 @@ class Migration:
         >>> d.reverse(d.move_in_place(buffer) * 10)
         array([ 0., 25., 35.])
         """
-
-        def prepare() -> tuple[_Moving, str]:
+        with self._refusing():
             if isinstance(op, np.ndarray | list | tuple | Mapping):
                 raise InvalidArgument(
                     f"op is of type {type(op).__name__}; pass several arrays as one list, tuple or "
@@ -493,15 +450,11 @@ class Migration:
             if after not in (None, "move", "move_in_place"):
                 raise InvalidArgument(f'after={after!r} is neither "move" nor "move_in_place"')
             back = (self.received, self.elems)
-            allocate = self._core.allocate
-            return _Moving(back, (values,), out, "column of values", allocate), combine
-
-        # Columns may be copies of the arguments, which must exist until they are moved.
-        moving, combine = self._prepared(prepare)
+            moving = Moving(back, (values,), out, "column of values", self._core.allocate)
         self._core.reverse(*moving.arguments, combine, after or "")
         return moving.results()
 
-    @refused_by(lambda given, _, error: given[0]._refuse(error))
+    @refused_by(_refuse)
     def layouts(self) -> tuple[IndexList, IndexList]:
         """Return the layouts of all elements before and after the move. Collective.
 
@@ -523,7 +476,8 @@ class Migration:
         >>> source.indices_of(0).tolist(), destination.indices_of(0).tolist()
         ([0, 1, 2], [0, 2])
         """
-        address = self._prepared(lambda: comm_address(self.comm))
+        with self._refusing():
+            address = comm_address(self.comm)
         column = Column(np.arange(self.elems), self.elems)  # moved in stable order in any case
         moved = self._core.move_stably(column.described)
         arrived = column.view(moved, self.received).copy()
@@ -534,7 +488,7 @@ class Migration:
         shape = (int(starts[-1]),)
         return IndexList(shape, lists), IndexList(shape, gathered(address, arrived))
 
-    @refused_by(lambda given, _, error: given[0]._refuse(error))
+    @refused_by(_refuse)
     def explain(self, elem_bytes: int = 8) -> dict[str, Any]:
         """Return the methods for elements of a size. Collective.
 
@@ -566,7 +520,8 @@ class Migration:
         >>> dm.Migration([0, 0], comm=MPI.COMM_SELF).explain()  # all processes on one node
         moves by partition, moves in place by partition
         """
-        size = self._prepared(lambda: byte_count(elem_bytes, "elem_bytes"))
+        with self._refusing():
+            size = byte_count(elem_bytes, "elem_bytes")
         return MigrationMethods(
             method=self._core.chosen_method(size, False),
             in_place=self._core.chosen_method(size, True),

@@ -6,8 +6,9 @@ from __future__ import annotations
 import inspect
 import math
 import pickle
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from .collective_calls import address_of, agreeing, binding, leaving, refused_by
 from .counted import counted
 from .deprecated import WithFree
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
+from .layouts import Layout
 from .mover_pairs import MoverPairs
-from .mpi import collectively, comm_address, core, gathered, join_as_failed, take_part_with
+from .mpi import Refusing, collectively, comm_address, core, gathered, join_as_failed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -146,91 +148,71 @@ class MoverOptions:
         self.max_bytes = memory_limit(max_bytes)
 
 
-class _Parts:
-    """The checked sources and destinations that the engine binds for one plan."""
+def _bindable(
+    place: tuple[int, int], replaces: bool, plan: MotionPlan, source: Arrays, destination: Arrays
+) -> tuple[MotionPlan, list[Any], list[Any]]:
+    """Check a plan and its arrays; return it with the sources and destinations for the engine."""
+    rank, nprocs = place
+    if not isinstance(plan, MotionPlan):
+        raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
+    if source is NOT_GIVEN or destination is NOT_GIVEN:
+        missing = "source" if source is NOT_GIVEN else "destination"
+        raise WrongType(
+            f"missing argument {missing!r}: a mover needs Mover(plan, source, destination)"
+        )
+    if plan.nprocs != nprocs:
+        raise Mismatch(f"the plan is for {plan.nprocs} processes, the communicator has {nprocs}")
+    sources, destinations = _listed(source), _listed(destination)
+    layouts = (plan.source, plan.destination)
+    if len(sources) != len(destinations):
+        raise Mismatch(
+            f"{len(sources)} sources and {len(destinations)} destinations were given"
+            + _hint(rank, zip(layouts, (sources, destinations), strict=True))
+        )
+    parts: tuple[list[Any], list[Any]] = [], []
+    for a, b in zip(sources, destinations, strict=True):
+        ends = wrapped(a), wrapped(b)
+        if replaces:
+            ends[1]._refuse_overlaps()
+        for columns in _columns(rank, list(zip(ends, layouts, strict=True))):
+            dtype = _common_dtype([array.dtype for array in columns if array.dtype is not None])
+            for many, array, layout in zip(parts, columns, layouts, strict=True):
+                many.append(array._part(layout, rank, dtype))
+    return plan, *parts
 
-    def __init__(
-        self,
-        place: tuple[int, int],
-        replaces: bool,
-        plan: MotionPlan,
-        source: Arrays,
-        destination: Arrays,
-    ):
-        rank, nprocs = place
-        if not isinstance(plan, MotionPlan):
-            raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
-        if source is NOT_GIVEN or destination is NOT_GIVEN:
-            missing = "source" if source is NOT_GIVEN else "destination"
-            raise WrongType(
-                f"missing argument {missing!r}: a mover needs Mover(plan, source, destination)"
-            )
-        if plan.nprocs != nprocs:
-            raise Mismatch(
-                f"the plan is for {plan.nprocs} processes, the communicator has {nprocs}"
-            )
-        sources, destinations = _listed(source), _listed(destination)
-        if len(sources) != len(destinations):
-            raise Mismatch(
-                f"{len(sources)} sources and {len(destinations)} destinations were given"
-                + self._hint(plan, rank, sources, destinations)
-            )
-        self.plan = plan
-        self.sources: list[Any] = []
-        self.destinations: list[Any] = []
-        for a, b in zip(sources, destinations, strict=True):
-            dest = wrapped(b)
-            if replaces and isinstance(dest, UserArrays):
-                dest._refuse_overlaps()
-            for columns in self._columns(rank, wrapped(a), dest):
-                self._add(rank, *columns)
 
-    def _columns(
-        self, rank: int, *ends: Array | UserArrays
-    ) -> list[tuple[Array | UserArrays, ...]]:
-        """Pair the columns of a source and a destination whose elements are rows."""
-        layouts = (self.plan.source, self.plan.destination)
-        listed = [
-            array._columns(layout, rank) if isinstance(array, UserArrays) else [array]
-            for array, layout in zip(ends, layouts, strict=True)
-        ]
-        most = max(map(len, listed))
-        # A process without elements of an array need not know the length of the rows.
-        listed = [many * most if many[0].dtype is None else many for many in listed]
-        if len(listed[0]) != len(listed[1]):
-            raise Mismatch(
-                f"elements of the source are rows of {len(listed[0])}, those of the destination of "
-                f"{len(listed[1])}"
-            )
-        return list(zip(*listed, strict=True))
+def _columns(rank: int, ends: list[tuple[Array | UserArrays, Layout]]) -> Iterator[tuple]:
+    """Pair the columns of a source and a destination whose elements are rows."""
+    listed: list[Any] = [array._columns(layout, rank) for array, layout in ends]
+    most = max(map(len, listed))
+    # A process without elements of an array need not know the length of the rows.
+    listed = [many * most if many[0].dtype is None else many for many in listed]
+    if len(listed[0]) != len(listed[1]):
+        raise Mismatch(
+            f"elements of the source are rows of {len(listed[0])}, those of the destination of "
+            f"{len(listed[1])}"
+        )
+    return zip(*listed, strict=True)
 
-    @staticmethod
-    def _hint(plan: MotionPlan, rank: int, *lists: list) -> str:
-        layouts = (plan.source, plan.destination)
-        for layout, arrays in zip(layouts, lists, strict=True):
-            if len(arrays) > 1 and all(isinstance(a, (list, tuple, int, float)) for a in arrays):
-                return "; a list must contain arrays: convert its numbers with numpy.array"
-            if len(arrays) > 1 and len(arrays) == len(layout.blocks_of(rank)):
-                return "; pass the blocks of one array as a mapping {block: array}"
-        return ""
 
-    def _add(self, rank: int, source: Array | UserArrays, dest: Array | UserArrays) -> None:
-        dtypes = [array.dtype for array in (source, dest) if array.dtype is not None]
-        if len(set(dtypes)) > 1 and not converts(*dtypes):
-            raise WrongType(
-                f"source elements are {dtypes[0]}, destination elements {dtypes[1]}: "
-                "only numbers in this machine's byte order are converted, if NumPy allows it under "
-                '"same_kind"; convert one of the arrays with astype'
-            )
-        dtype = dtypes[0] if dtypes else np.dtype("u1")
-        for parts, array, layout in (
-            (self.sources, source, self.plan.source),
-            (self.destinations, dest, self.plan.destination),
-        ):
-            if isinstance(array, Array):
-                parts.append(array._part())
-            else:
-                parts.append(array._part(layout, rank, dtype))
+def _hint(rank: int, ends: Iterable[tuple[Layout, list]]) -> str:
+    for layout, arrays in ends:
+        if len(arrays) > 1 and all(isinstance(a, (list, tuple, int, float)) for a in arrays):
+            return "; a list must contain arrays: convert its numbers with numpy.array"
+        if len(arrays) > 1 and len(arrays) == len(layout.blocks_of(rank)):
+            return "; pass the blocks of one array as a mapping {block: array}"
+    return ""
+
+
+def _common_dtype(dtypes: list[np.dtype]) -> np.dtype:
+    """Return the dtype for a side that has none, of a source and a destination that fit."""
+    if len(set(dtypes)) > 1 and not converts(*dtypes):
+        raise WrongType(
+            f"source elements are {dtypes[0]}, destination elements {dtypes[1]}: "
+            "only numbers in this machine's byte order are converted, if NumPy allows it under "
+            '"same_kind"; convert one of the arrays with astype'
+        )
+    return dtypes[0] if dtypes else np.dtype("u1")
 
 
 class Mover(WithFree):
@@ -393,7 +375,7 @@ class Mover(WithFree):
         self._address = address_of(self._comm, binding, (plan, source, destination))
         # The communicator may be freed before the mover is printed or bound again.
         self._place = (self._comm.rank, self._comm.size)
-        try:
+        with Refusing(partial(core().refuse_binding, self._address)):
             moves = _triples(moves)
             factors = [number(a, "alpha") for a in alpha] if is_several(alpha) else None
             if factors is not None and len(factors) != len(moves):
@@ -402,21 +384,20 @@ class Mover(WithFree):
             options = MoverOptions(op, transport, factor, beta, conjugate, check, max_bytes)
             in_phases = not flag(together, "together")
             self._replaces = options.op == "replace"
-            parts = [_Parts(self._place, self._replaces, *move) for move in moves]
-        except BaseException as error:
-            take_part_with(core().refuse_binding, self._address, error)
-        self._plans = [p.plan for p in parts]
+            parts = [_bindable(self._place, self._replaces, *move) for move in moves]
+        self._plans = [plan for plan, _, _ in parts]
         self._core = core().Mover(
             self._address,
             self._plans,
-            [p.sources for p in parts],
-            [p.destinations for p in parts],
+            [sources for _, sources, _ in parts],
+            [destinations for _, _, destinations in parts],
             **vars(options),
             factors=factors or [1] * len(parts),
             in_phases=in_phases,
         )
 
-    @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
+    # Through the mover, because the communicator may have been freed.
+    @refused_by(lambda given, _, error: join_as_failed(given[0]._core.refuse_rebind, error))
     def rebind(self, source: Any, destination: Any = NOT_GIVEN, *others: Any) -> None:
         """Bind other arrays to the same plans, without planning again. Collective.
 
@@ -434,24 +415,18 @@ class Mover(WithFree):
         arrays = [one for one in (source, destination, *others) if one is not NOT_GIVEN]
         if not self._is_several:
             arrays = [tuple(arrays)]
-        try:
+        with Refusing(self._core.refuse_rebind):
             if len(arrays) != len(self._plans):
                 raise Mismatch(
                     f"there are {len(arrays)} pairs of arrays, but {len(self._plans)} plans"
                 )
             parts = [
-                _Parts(self._place, self._replaces, plan, *_pair(pair))
+                _bindable(self._place, self._replaces, plan, *_pair(pair))
                 for plan, pair in zip(self._plans, arrays, strict=True)
             ]
-        except BaseException as error:
-            self._refuse_rebind(error)
         self._core.rebind(
-            [s for p in parts for s in p.sources], [d for p in parts for d in p.destinations]
+            [s for _, many, _ in parts for s in many], [d for _, _, many in parts for d in many]
         )
-
-    def _refuse_rebind(self, error: BaseException) -> NoReturn:
-        # Through the mover, because the communicator may have been freed.
-        join_as_failed(self._core.refuse_rebind, error)
 
     @refused_by(agreeing)
     def tune(self, seconds: float = 0.2) -> None:
@@ -484,10 +459,8 @@ class Mover(WithFree):
         InvalidState
             The mover is in flight or freed.
         """
-        try:
+        with Refusing(self._core.refuse_tune):
             about = _real(seconds, "seconds")
-        except BaseException as error:
-            join_as_failed(self._core.refuse_tune, error)
         self._core.tune(about)
 
     def start(self) -> None:

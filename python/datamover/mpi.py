@@ -24,6 +24,7 @@ from .errors import (
     WrongType,
 )
 from .launch import check_launch
+from .mpi_modules import load, load_mpi4py
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,8 +63,6 @@ def core() -> ModuleType:
     MpiFailed
         They use different ones; names the remedy.
     """
-    from .mpi_modules import load, load_mpi4py
-
     MPI = load_mpi4py()
     _mover = load(MPI)
     loaded = _loaded_mpi_libraries()
@@ -101,8 +100,6 @@ def comm_address(comm: MPI.Comm) -> int:
     MpiFailed
         The launcher belongs to another MPI, which leaves each process alone, or MPI has ended.
     """
-    from .mpi_modules import load_mpi4py
-
     MPI = load_mpi4py()
     if not isinstance(comm, MPI.Comm):
         raise WrongType(f"comm is of type {type(comm).__name__}, it must be an mpi4py communicator")
@@ -144,10 +141,8 @@ def collectively(address: int, work: Callable[[], Any]) -> Any:
     An exception that is not an error of the library becomes one. Exceptions that end a program
     (KeyboardInterrupt, SystemExit) continue on their process, and are an error on the others.
     """
-    try:
+    with Refusing(partial(core().agree, address)):
         result = work()
-    except BaseException as error:
-        take_part_with(core().agree, address, error)
     core().agree(address, None, "")
     return result
 
@@ -173,6 +168,20 @@ def join_as_failed(refuse: Callable[[str, str], None], error: BaseException) -> 
         if isinstance(error, Exception):
             raise agreed from (None if isinstance(error, Error) else error)
     raise error
+
+
+class Refusing:
+    """A block in which an error is passed to the others in their collective call, by `refuse`."""
+
+    def __init__(self, refuse: Callable[[str, str], None]):
+        self._refuse = refuse
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, *_: object) -> None:
+        if error is not None:
+            join_as_failed(self._refuse, error)
 
 
 def tell_that_left(comm: MPI.Comm, error: BaseException) -> None:

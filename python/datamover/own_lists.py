@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from .collective_calls import listing, refused_by
 from .deprecated import comm_by_place
 from .layouts import IndexList, Layout
-from .mpi import comm_address, core, take_part_with
+from .mpi import Refusing, comm_address, core
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -79,8 +80,6 @@ def index_lists(
     True
     """
     address = comm_address(comm)
-    try:
+    with Refusing(partial(core().refuse_index_lists, address)):
         own = core().OwnLists(shape, list(mine), list(partners))
-    except BaseException as error:
-        take_part_with(core().refuse_index_lists, address, error)
     return tuple(own.make(address))

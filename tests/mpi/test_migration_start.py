@@ -128,14 +128,14 @@ def test_start_waits_for_nobody(comm):
 def test_an_interrupt_leaves_what_has_come_to_the_next_wait(comm, monkeypatch):
     own = np.full(comm.size, comm.rank)
     d, wrong = dm.Migration(np.arange(comm.size), comm=comm), np.zeros(comm.size + 1)
-    results = migration._Moving.results
+    results = migration.Moving.results
 
     def interrupted(moving):
-        monkeypatch.setattr(migration._Moving, "results", results)
+        monkeypatch.setattr(migration.Moving, "results", results)
         raise KeyboardInterrupt
 
     d.start(own)
-    monkeypatch.setattr(migration._Moving, "results", interrupted)
+    monkeypatch.setattr(migration.Moving, "results", interrupted)
     with pytest.raises(KeyboardInterrupt):
         d.wait()
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from datamover.errors import Error
+from datamover.mpi import collectively, comm_address, core, error_of, join_as_failed, told
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -25,8 +27,6 @@ class Group:
         self.comm, self._address = comm, 0
         self.rank, self.size = 0, 1
         if comm is not None:
-            from datamover.mpi import comm_address
-
             self._address = comm_address(comm)
             self.rank, self.size = comm.rank, comm.size
 
@@ -34,23 +34,21 @@ class Group:
         """Return these processes in the form that the engine's streams take. Collective."""
         if self.comm is None:
             return None
-        from datamover.mpi import core
-
         return core().together(self._address)  # also for one process: MPI progresses while it waits
 
     def together(self, work: Callable[[], Any]) -> Any:
         """Run `work` on all processes; if it raises on one, raise that on all. Collective."""
         if self.size == 1:
             return work()
-        from datamover.mpi import collectively
-
         return collectively(self._address, work)
 
-    def refuse(self, error: BaseException) -> NoReturn:
-        """Raise this on all processes, while the others call `together`. Collective."""
-        from datamover.mpi import core
-
-        self.take_part(lambda code, words: core().agree(self._address, code, words), error)
+    def refuse(
+        self, error: BaseException, by: Callable[[str, str], None] | None = None
+    ) -> NoReturn:
+        """Raise this on all processes, while the others call `together`, or by `by`. Collective."""
+        if self.size == 1:
+            raise error_of(error) if isinstance(error, Exception) else error
+        join_as_failed(by or partial(core().agree, self._address), error)
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
@@ -60,14 +58,6 @@ class Group:
         except BaseException as error:
             self.refuse(error)
 
-    def take_part(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
-        """Raise this here, and on the other processes by `refuse`. Collective."""
-        from datamover.mpi import error_of, join_as_failed
-
-        if self.size == 1:
-            raise error_of(error) if isinstance(error, Exception) else error
-        join_as_failed(refuse, error)
-
     def tell_failure(self, error: BaseException, *, of_manager: bool = False) -> None:
         """Make the next call of a sending end raise an error on the other processes. Collective.
 
@@ -76,8 +66,6 @@ class Group:
         """
         if self.size == 1:
             return
-        from datamover.mpi import core, told
-
         ends = core().StreamEnds.ALL_STREAMS if of_manager else core().StreamEnds.STREAM
         with contextlib.suppress(Error):
             core().end_sending(self._address, *told(error), ends)

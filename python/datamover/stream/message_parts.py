@@ -9,17 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datamover._plan import ArrayPlace, MemorySpan
-from datamover.arrays import Array, UserArrays
+from datamover.arrays import Array, UserArrays, block_dims
 from datamover.errors import Mismatch, WrongType
-from datamover.layouts import (
-    BlockMemory,
-    FlatCyclic,
-    IndexList,
-    Layout,
-    MemoryLayout,
-    Region,
-    dense_memory,
-)
+from datamover.layouts import BlockMemory, Layout, MemoryLayout, Region, dense_memory
 
 
 class LocalMemory(NamedTuple):
@@ -40,7 +32,9 @@ class LocalMemory(NamedTuple):
     kept: Any = None
 
 
-def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> LocalMemory:
+def local_memory(
+    array: Array | UserArrays, layout: Layout, rank: int, dtype: np.dtype
+) -> LocalMemory:
     """Return the memory of an array's elements.
 
     Raises
@@ -51,10 +45,8 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     if isinstance(array, Array):
         array._require_rank(rank)
         return LocalMemory(*array._memory())
-    user = array if isinstance(array, UserArrays) else UserArrays(array)
-    places = user._placed_blocks(layout, rank)
     blocks, begins, ends = [], [], []
-    for (block, address, shape, strides, lower, upper), _ in places:
+    for block, address, shape, strides, lower, upper in array._placed_blocks(layout, rank):
         extents = tuple(layout.block_extents(block))
         wanted = tuple(sum(n) for n in zip(lower, extents, upper, strict=True))
         if tuple(shape) != wanted:
@@ -72,7 +64,7 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     begin, end = min(begins, default=0), max(ends, default=0)
     memory = [BlockMemory(block, zero - begin, strides, v) for block, zero, strides, v in blocks]
     span = MemorySpan(begin, end - begin)
-    return LocalMemory(span, MemoryLayout(memory, 0, end - begin), places)
+    return LocalMemory(span, MemoryLayout(memory, 0, end - begin), array)
 
 
 class SentArray:
@@ -111,7 +103,6 @@ class NewArrays:
     def __init__(self, layout: Layout, rank: int, dtype: np.dtype):
         self.dtype = dtype
         self.layout = dense_memory(layout, rank, dtype.itemsize)
-        dims = 1 if isinstance(layout, IndexList | FlatCyclic) else layout.dims
         places = {place.block: place for place in self.layout.blocks}
         self._blocks = []
         for block in sorted(layout.blocks_of(rank)):
@@ -119,14 +110,12 @@ class NewArrays:
             place = places.get(block) if 0 not in extents else None
             where = (0, None) if place is None else (place.offset_bytes, tuple(place.strides_bytes))
             self._blocks.append((block, extents, *where))
-        self._empty = (0,) * dims
+        self._empty = (0,) * block_dims(layout)
 
     def arrays_in(self, memory: np.ndarray) -> np.ndarray | dict[int, np.ndarray]:
         """Return the arrays in memory of this layout."""
         views = {
-            block: np.empty(extents, self.dtype)
-            if strides is None
-            else np.ndarray(extents, self.dtype, memory, offset, strides)
+            block: np.ndarray(extents, self.dtype, memory, offset, strides)
             for block, extents, offset, strides in self._blocks
         }
         if len(views) > 1:

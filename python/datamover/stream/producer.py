@@ -212,7 +212,7 @@ class Stream:
             said, local, words = self._part(name, array, layout)
             number = None if step is None else _count(step, "step")
         except BaseException as error:
-            self._group.take_part(self._end.refuse, error)
+            self._group.refuse(error, self._end.refuse)
         try:
             self._end.send(name, said, local.memory, local.layout, *words, number)
         finally:
@@ -283,7 +283,7 @@ class Stream:
         """Raise on all processes the error of a call that this one cannot make. Collective."""
         if self._end.is_closed:
             raise error  # the others make no calls
-        self._group.take_part(self._end.refuse, error)
+        self._group.refuse(error, self._end.refuse)
 
     def counters(self) -> dict[str, int]:
         """Return counters of bytes of this process, and on process 0 of consumers. Local.
