@@ -148,9 +148,11 @@ class Painter:
         _ticks(axes, layout, holdings)
         if not holdings.whole:
             axes.set_xlabel(f"the first {rows:,} × {columns:,} elements", fontsize=8, color=FAINT)
-        if is_bar and self.zoomed:
+        if self.zoomed:  # all are bars
             self._zoom(axes, layout)
-        elif not (is_bar or has_room) and self.rank is None:
+        elif (
+            self.rank is None and isinstance(layout, _plan.BlockCyclic) and not (is_bar or has_room)
+        ):
             self._lens(axes, layout, aspect)
 
     def _show_blocks(self, axes: Any, holdings: Holdings, points: tuple[float, float]) -> bool:
@@ -177,20 +179,37 @@ class Painter:
         owners = Holdings(layout, (0,), (n,), edges=[places]).owners
         return self.rgba(owners, None).reshape(MAX_PIXELS, MIXED_PLACES, 4).mean(axis=1)
 
+    def _enlarge(
+        self, axes: Any, layout: Any, window: tuple[int, ...], place: Any, points: Any
+    ) -> None:
+        """Show the first elements larger at a place relative to the picture."""
+        inset = axes.inset_axes(place)
+        self._show_blocks(inset, Holdings(layout, range(len(window)), window), points)
+        inset.set_xticks([])
+        inset.set_yticks([])
+        frame(inset)
+        inset.set_title(
+            f"first {' × '.join(f'{n:,}' for n in window)}", fontsize=7.5, color=INK, pad=3,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2},
+        )  # fmt: skip
+
     def _zoom(self, axes: Any, layout: Any) -> None:
         """Show the first elements of a bar larger, below it."""
         from matplotlib.patches import Polygon
 
-        (n,), first = layout.domain.shape, self.zoomed
-        below = axes.inset_axes((0, -2, 1, 1))
-        holdings = Holdings(layout, (0,), (first,))
-        self._show_blocks(below, holdings, _size(BAR_ASPECT))
-        _ticks(below, layout, holdings)
-        below.set_xlabel(f"the first {first:,} elements", fontsize=8, color=FAINT)
-        corners = [(0, 0), (first / n, 0), (1, -1), (0, -1)]
+        self._enlarge(axes, layout, (self.zoomed,), (0, -2, 1, 1), _size(BAR_ASPECT))
+        corners = [(0, 0), (self.zoomed / layout.domain.shape[0], 0), (1, -1), (0, -1)]
         axes.add_patch(
             Polygon(corners, transform=axes.transAxes, clip_on=False, color=UNHELD, lw=0, zorder=0)
         )
+
+    def _lens(self, axes: Any, layout: Any, aspect: float) -> None:
+        """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
+        window = tuple(
+            min(block * LENS_BLOCKS if grid > 1 else extent, extent)
+            for block, grid, extent in zip(layout.block, layout.grid, layout.shape, strict=True)
+        )
+        self._enlarge(axes, layout, window, (0.48, 0.04, 0.48, 0.48), _size(aspect, 0.48))
 
     def _outline(
         self, axes: Any, boxes: Sequence[Box], size: tuple[int, int], points: tuple[float, float]
@@ -215,25 +234,6 @@ class Painter:
                     fontsize=font, color=text_color(self.rgba(np.array([rank]), None)[0]),
                 )  # fmt: skip
         return has_room
-
-    def _lens(self, axes: Any, layout: Any, aspect: float) -> None:
-        """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
-        if not isinstance(layout, _plan.BlockCyclic):
-            return
-        rows, columns = (
-            min(block * LENS_BLOCKS if grid > 1 else extent, extent)
-            for block, grid, extent in zip(layout.block, layout.grid, layout.shape, strict=True)
-        )
-        lens = axes.inset_axes((0.48, 0.04, 0.48, 0.48))
-        self._show_blocks(lens, Holdings(layout, (0, 1), (rows, columns)), _size(aspect, 0.48))
-        lens.set_xticks([])
-        lens.set_yticks([])
-        for spine in lens.spines.values():
-            spine.set(color=PAPER, linewidth=3)
-        lens.set_title(
-            f"first {rows:,} × {columns:,}", fontsize=7.5, color=INK, pad=3,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2},
-        )  # fmt: skip
 
     def _font(self, block: Sequence[float]) -> float:
         """Return the font size of ranks in blocks of that width and height in points."""
