@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .dtype_words import dtype_of
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 
 #: The version of DLPack that is understood. Minor versions add no fields.
@@ -232,10 +233,12 @@ class _View:
 
 def _dtype_of(tensor: _Tensor, name: str) -> np.dtype:
     code, bits = tensor.code, tensor.bits
-    small = _SMALL_FLOATS.get((code, bits))
     if tensor.lanes == 1:
-        if small is not None:
-            return _small_float(small, name)
+        if (small := _SMALL_FLOATS.get((code, bits))) is not None:
+            try:
+                return dtype_of(small)
+            except TypeError as error:
+                raise WrongType(f"{name} has elements of {small}: {error}") from None
         if (code, bits) == (6, 8):
             return np.dtype(bool)
         if code in _KINDS and bits % 8 == 0:
@@ -247,13 +250,3 @@ def _dtype_of(tensor: _Tensor, name: str) -> np.dtype:
         f"{name} has elements of DLPack type {code} with {bits} bits in {tensor.lanes} lanes, "
         "which NumPy does not have"
     )
-
-
-def _small_float(word: str, name: str) -> np.dtype:
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise WrongType(f"{name} has elements of {word}: install ml_dtypes") from None
-    if not hasattr(ml_dtypes, word):
-        raise WrongType(f"{name} has elements of {word}: install a newer ml_dtypes")
-    return np.dtype(getattr(ml_dtypes, word))

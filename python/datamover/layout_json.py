@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from reprlib import repr as short
 from typing import Any
 
@@ -147,9 +147,7 @@ def _made(described: Mapping[str, Any]) -> Layout:
     if len(kinds) > 1:
         raise InvalidArgument(f"a layout has the keys of one kind, not {' and '.join(kinds)}")
     if "indices" in described:
-        lists = [
-            _integers(of_rank, "indices") for of_rank in _list(described["indices"], "indices")
-        ]
+        lists = _integers(described["indices"], "indices", depth=2)
         if len(lists) != nprocs:
             raise InvalidArgument(f"{len(lists)} lists of indices for {nprocs} processes")
         return IndexList(shape, [np.array(of_rank, np.int64) for of_rank in lists])
@@ -172,10 +170,7 @@ def _made(described: Mapping[str, Any]) -> Layout:
 
 
 def _of_boxes(described: Mapping[str, Any], shape: list[int], nprocs: int) -> FloorPlan:
-    boxes = [
-        [_integers(corner, "boxes") for corner in _list(box, "boxes")]
-        for box in _list(described["boxes"], "boxes")
-    ]
+    boxes = _integers(described["boxes"], "boxes", depth=3)
     ranks = _integers(described["ranks"], "ranks")
     origin = _integers(described.get("origin", [0] * len(shape)), "origin")
     if len(origin) != len(shape):
@@ -197,16 +192,15 @@ def _of_boxes(described: Mapping[str, Any], shape: list[int], nprocs: int) -> Fl
     return plan
 
 
-def _list(value: Any, name: str) -> Sequence[Any]:
+def _integers(value: Any, name: str, depth: int = 1) -> Any:
+    """Return a list of integers, or of lists of them if it has a depth of 2, and so on."""
+    if depth == 0:
+        return _integer(value, name)
     if isinstance(value, np.ndarray) and value.ndim > 0:
-        return value.tolist()
+        value = value.tolist()
     if not isinstance(value, (list, tuple)):
         raise WrongType(f"{name} has {short(value)}, it must be a list")
-    return value
-
-
-def _integers(value: Any, name: str) -> list[int]:
-    return [_integer(n, name) for n in _list(value, name)]
+    return [_integers(n, name, depth - 1) for n in value]
 
 
 def _integer(value: Any, name: str) -> int:

@@ -109,13 +109,9 @@ def _elems_held(plan: MotionPlan) -> np.ndarray:
 
 def _holders(layout: Layout) -> np.ndarray:
     """Return the ranks that hold blocks, ascending."""
-    if isinstance(layout, BlockCyclic):
-        return np.sort(layout.ranks)
-    if isinstance(layout, FlatCyclic):
-        return np.sort(layout.owners)
-    if isinstance(layout, FloorPlan):
-        return np.unique(layout.owners)
-    return np.flatnonzero([len(layout.indices_of(rank)) for rank in range(layout.nprocs)])
+    if isinstance(layout, IndexList):
+        return np.flatnonzero([len(layout.indices_of(rank)) for rank in range(layout.nprocs)])
+    return np.unique(layout.ranks if isinstance(layout, BlockCyclic) else layout.owners)
 
 
 def _checked(among: Sequence[int], nprocs: int, roles: int) -> np.ndarray:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from .arguments import as_array, integer
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
+from .holdings import NOBODY, Holdings
 from .layouts import BlockCyclic, FloorPlan, Region
 from .mpi import core
 
@@ -297,14 +298,9 @@ def _owners_of_cells(layout: FloorPlan | BlockCyclic, cells: Sequence[int]) -> n
     whole = Region.from_shape(extents)
     if not whole.contains(layout.domain):
         raise Mismatch(f"the layout covers {layout.domain}; there are {extents} cells")
-    table = np.full(extents, -1, np.int64)
-    if isinstance(layout, FloorPlan):
-        for block in reversed(range(layout.num_blocks)):
-            table[layout.region(block).slices()] = layout.owner(block)
-    else:
-        for rank in reversed(range(layout.nprocs)):
-            if layout.local_elems(rank):
-                table[np.ix_(*layout.global_indices(rank))] = rank
+    table = np.full(extents, NOBODY, np.int64)
+    each = [np.arange(n + 1) for n in layout.domain.shape]
+    table[layout.domain.slices()] = Holdings(layout, range(len(each)), edges=each).owners
     return table
 
 

@@ -16,6 +16,7 @@ installed. Each has these functions:
 
 from __future__ import annotations
 
+import contextlib
 import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from datamover.errors import Error, InvalidArgument, Unsupported, WrongType
 from datamover.layouts import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
     from typing import NoReturn
 
@@ -54,20 +55,7 @@ _PROTOCOLS = {
 def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
     """Take part in the call of the others, if it is collective, and raise an error."""
     x, comm = (*given, said.get("x"))[0], said.get("comm")
-    if comm is None:
-        comm = _known_communicator(x, bool(said.get("ghosts")))
-    if comm is None:
-        raise error
-    agreeing((comm,), {}, error)
-
-
-def _refuse_comm(
-    given: tuple[Any, ...], _said: Mapping[str, Any], error: BaseException
-) -> NoReturn:
-    """Take part in the call of the others by the communicator of the array, if it has one."""
-    (x,) = given
-    # With ghosts, each array of PETSc gives its own.
-    agreeing((_known_communicator(x, ghosts=True), x), {}, error)
+    agreeing((comm or _known_communicator(x, bool(said.get("ghosts"))),), {}, error)
 
 
 @comm_by_place(1)
@@ -141,14 +129,14 @@ def layout_of(
     from .parts import settled
 
     def describe() -> Any:
-        return _asked(
-            x, lambda: _described(x, None if shape is None else integers(shape, "shape"), ghosts)
-        )
+        with _reading(x):
+            return _described(x, None if shape is None else integers(shape, "shape"), ghosts)
 
     if comm is None:
         comm = _communicator(x, ghosts)
     else:
-        address_of(comm, _refuse_comm, x)  # the others may have passed a valid one
+        # The others may have passed a valid one. With ghosts, each array of PETSc gives its own.
+        address_of(comm, agreeing, (_known_communicator(x, ghosts=True), x))
     if comm is None:
         return describe()
     return settled(comm, describe, partners)
@@ -187,18 +175,15 @@ def _own_layout(x: Any) -> Layout | None:
 
 def memory_of(x: Any) -> tuple[Any, Any] | None:
     """Give the arrays of this process's blocks, and their ghosts; None for other objects."""
-
-    def read() -> tuple[Any, Any] | None:
+    if x is None or type(x) is np.ndarray:
+        return None
+    with _reading(x):
         door = door_of(x)
         return None if door is None else door.memory(x)
-
-    return _asked(x, read)
 
 
 def door_of(x: Any) -> ModuleType | Door | None:
     """Find the module or entry here that knows an object, if there is one."""
-    if x is None or type(x) is np.ndarray:
-        return None
     for kind in type(x).__mro__:
         library = kind.__module__.partition(".")[0]
         if library in _LIBRARIES:
@@ -215,11 +200,8 @@ def door_of(x: Any) -> ModuleType | Door | None:
 
 def _communicator(x: Any, ghosts: bool) -> Any:
     """Find the one by which parts are put together; None if each process knows the layout."""
-
-    def read() -> Any:
+    with _reading(x):
         return None if _own_layout(x) is not None else _required(x).comm_of(x, ghosts)
-
-    return _asked(x, read)
 
 
 def _known_communicator(x: Any, ghosts: bool) -> Any:
@@ -240,10 +222,11 @@ def _required(x: Any) -> Any:
     return door
 
 
-def _asked(x: Any, read: Callable[[], Any]) -> Any:
+@contextlib.contextmanager
+def _reading(x: Any) -> Iterator[None]:
     """Read attributes of an object; what the library raises becomes an error of this one's."""
     try:
-        return read()
+        yield
     except Error:
         raise
     except Exception as error:

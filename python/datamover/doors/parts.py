@@ -14,8 +14,9 @@ import numpy as np
 
 from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch, OutOfRange, Unsupported, WrongType
-from datamover.layouts import FloorPlan, IndexList, Layout, Region
+from datamover.layouts import FloorPlan, IndexList, Layout
 from datamover.mpi import collectively, comm_address, core, gathered
+from datamover.mpi_modules import load_mpi4py
 from datamover.own_lists import index_lists
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ Shape = tuple[int, ...]
 
 def world() -> MPI.Comm:
     """Give the communicator of arrays that do not have one of all their processes."""
-    from datamover.mpi_modules import load_mpi4py
-
     return load_mpi4py().COMM_WORLD
 
 
@@ -180,26 +179,24 @@ def _floor_plan(mine: Boxes, numbers: Sequence[np.ndarray]) -> FloorPlan:
                 f"process {owner} holds {start} to {stop} of an array of shape {shape}"
             )
     plan = FloorPlan(corners, owners, nprocs=len(numbers))
-    _require_partition(plan, corners, mine.replicated, shape)
+    _require_partition(plan, mine.replicated, shape)
     return plan
 
 
-def _require_partition(plan: FloorPlan, boxes: np.ndarray, replicated: bool, shape: Shape) -> None:
+def _require_partition(plan: FloorPlan, replicated: bool, shape: Shape) -> None:
     held, seen = 0, set()
-    for block, (start, stop) in enumerate(boxes.tolist()):
-        size = math.prod(b - a for a, b in zip(start, stop, strict=True))
-        key = (*start, *stop)
-        if size == 0 or (replicated and key in seen):
+    for block in range(len(plan)):
+        region = plan.region(block)
+        if replicated and region in seen:
             continue
-        seen.add(key)
-        held += size
-        for other in plan.find(Region(start, stop)):
-            same = replicated and (boxes[other] == boxes[block]).all()
-            if other != block and not same:
+        seen.add(region)
+        held += region.size
+        for other in plan.find(region):
+            if other < block:
                 ranks = sorted((plan.owner(block), plan.owner(other)))
                 raise Mismatch(
                     f"processes {ranks[0]} and {ranks[1]} both hold elements of "
-                    f"{plan.region(block) & plan.region(other)}"
+                    f"{region & plan.region(other)}"
                 )
     if held != math.prod(shape):
         raise Mismatch(

@@ -126,37 +126,35 @@ def owners_of(view: View, info: ArrayInfo) -> dict[str, Any]:
         a rank for each pair of intervals, -1 for none, row by row; `exact`: whether none was left
         out.
     """
-    cuts = [_cuts(info.layout, axis, n) for axis, n in enumerate(info.shape)]
-    exact = all(cuts[axis] is not None for axis in view.axes)
-    edges = []
-    for axis in view.axes:
-        n = info.shape[axis]
-        sampled = np.unique(np.linspace(0, n, min(n, MAX_INTERVALS) + 1).astype(np.int64))
-        edges.append(sampled if (cut := cuts[axis]) is None else cut)
     window = tuple(info.shape[axis] for axis in view.axes)
+    cuts = [_cuts(info.layout, axis, n) for axis, n in zip(view.axes, window, strict=True)]
+    edges = [
+        np.unique(np.linspace(0, n, min(n, MAX_INTERVALS) + 1).astype(np.int64))
+        if cut is None
+        else cut
+        for cut, n in zip(cuts, window, strict=True)
+    ]
     owners = Holdings(info.layout, view.axes, window, at=view.at, edges=edges).owners
     both = [np.array([0, 1]), *edges]
     return {
         "rows": both[-2].tolist(),
         "columns": both[-1].tolist(),
         "owners": owners.ravel().tolist(),
-        "exact": exact,
+        "exact": all(cut is not None for cut in cuts),
         "nprocs": info.layout.nprocs,
     }
 
 
 def _cuts(layout: Layout, axis: int, extent: int) -> np.ndarray | None:
     """Return all places along a dimension where the owner may change; None if they are many."""
-    if isinstance(layout, BlockCyclic):
-        block = layout.block[axis] if layout.grid[axis] > 1 else extent
+    if isinstance(layout, FloorPlan):
+        inner = (layout.regions[:, :, axis] - layout.domain.lo[axis]).ravel()
+    else:
+        block = 1
+        if isinstance(layout, BlockCyclic):
+            block = layout.block[axis] if layout.grid[axis] > 1 else extent
         if extent > block * MAX_INTERVALS:
             return None
-        inner = np.arange(0, extent, max(block, 1), dtype=np.int64)
-    elif isinstance(layout, FloorPlan):
-        inner = np.unique(np.clip(layout.regions[:, :, axis] - layout.domain.lo[axis], 0, extent))
-    elif extent <= MAX_INTERVALS:
-        inner = np.arange(extent)
-    else:
-        return None
-    cuts = np.unique(np.concatenate([[0], inner, [extent]])).astype(np.int64)
+        inner = np.arange(0, extent, block)
+    cuts = np.unique(np.clip(np.concatenate([[0], inner, [extent]]), 0, extent)).astype(np.int64)
     return cuts if len(cuts) <= MAX_INTERVALS + 1 else None
