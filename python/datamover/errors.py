@@ -12,7 +12,9 @@ exception that a Python programmer expects. `code` is the stable name of the kin
 invalid_argument True
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from .lazy_names import attributes
 
 
 class Error(Exception):
@@ -101,9 +103,4 @@ def class_of(code: str) -> type[Error]:
     return _CLASSES.get(code, Error)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):  # which imports look for
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .deprecated import attribute
-
-    return attribute(__name__, name)
+__getattr__ = attributes(globals(), {})

@@ -22,6 +22,7 @@ from ._plan import (
 )
 from .arguments import integer, integers, is_several, text
 from .errors import WrongType
+from .lazy_names import attributes
 
 if TYPE_CHECKING:
     from .layout_json import from_json, to_json
@@ -105,12 +106,8 @@ def dense_memory(
     )
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("from_json", "to_json"):  # late: they need NumPy
-        from . import layout_json
-
-        return getattr(layout_json, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Late, because they need NumPy.
+__getattr__ = attributes(globals(), dict.fromkeys(("from_json", "to_json"), "layout_json"))
 
 
 def checked(layout: Layout) -> Layout:

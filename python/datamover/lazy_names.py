@@ -20,6 +20,8 @@ def attributes(namespace: dict[str, Any], homes: Mapping[str, str]) -> Callable[
 
     def found(name: str) -> Any:
         if name not in homes:
+            if name.startswith("__"):  # which imports look for
+                raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
             from .deprecated import attribute
 
             return attribute(namespace["__name__"], name)

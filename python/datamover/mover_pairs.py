@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from .notebook import html_table
+
 #: Maximum number of rows that `repr` shows; the others are counted.
 MAX_ROWS = 40
 
@@ -126,8 +128,6 @@ class MoverPairs(list):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        from .notebook import html_table
-
         more = f"… and {len(self) - MAX_ROWS} more" if len(self) > MAX_ROWS else ""
         trials = html_table("", _TRIAL_COLUMNS, self._trial_rows()) if self.trials else ""
         return html_table("", _COLUMNS, self._rows(), more) + trials

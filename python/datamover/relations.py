@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ._plan import AddressRelation, BoundCopy, RecomputeModel, RelationCache
 from .machine_model import use_kept
+from .mpi import core
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -64,8 +65,6 @@ def datatype(
     >>> kind.Free()
     """
     from mpi4py import MPI
-
-    from .mpi import core
 
     made = MPI.Datatype()
     core().make_relation_datatype(
