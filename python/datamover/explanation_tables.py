@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -55,11 +56,13 @@ def titled(title: str, *tables: Table) -> Group:
     return Group(Text(title, style="bold"), *tables)
 
 
-def _plain_table(*columns: str) -> Table:
+def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str | Text]]) -> Group:
     table = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
-    return table
+    for row in rows:
+        table.add_row(*row)
+    return titled(title, table)
 
 
 def message_sizes(e: Explanation) -> str:
@@ -91,30 +94,26 @@ def _headline(e: Explanation) -> Text:
 
 
 def _load_table(e: Explanation) -> Group:
-    table = _plain_table("", "mean", "largest", "at rank", "largest / mean")
+    rows = []
     for name, load in e.loads.items():
         in_bytes = not name.startswith("messages")
         mean = decimal(round(load.mean)) if in_bytes else f"{load.mean:,.1f}"
         largest = decimal(load.maximum) if in_bytes else f"{load.maximum:,}"
-        table.add_row(name, mean, largest, f"{load.rank:,}", f"{load.imbalance:.2f}")
-    return titled("Per process", table)
+        rows.append((name, mean, largest, f"{load.rank:,}", f"{load.imbalance:.2f}"))
+    return _table("Per process", ("", "mean", "largest", "at rank", "largest / mean"), rows)
 
 
 def _carrier_table(e: Explanation) -> Group:
     node = "all on one node"
     if e.node_size is not None:
         node = f"{counted(e.node_size, 'process', 'processes')} per node"
-    table = _plain_table("", "messages", "bytes", "share")
-    everything = max(e.moved_bytes + e.kept_bytes, 1)
+    percent = 100 / max(e.moved_bytes + e.kept_bytes, 1)
     words = {"self": "self (kept)", "shared": "shared (same node)", "p2p": "p2p (between nodes)"}
-    for name, carrier in e.carriers.items():
-        table.add_row(
-            words[name],
-            f"{carrier.messages:,}",
-            decimal(carrier.bytes),
-            f"{100 * carrier.bytes / everything:.1f} %",
-        )
-    return titled(f"Transport ({node})", table)
+    rows = [
+        (words[name], f"{c.messages:,}", decimal(c.bytes), f"{percent * c.bytes:.1f} %")
+        for name, c in e.carriers.items()
+    ]
+    return _table(f"Transport ({node})", ("", "messages", "bytes", "share"), rows)
 
 
 def _relation_table(e: Explanation) -> Group:
@@ -122,16 +121,16 @@ def _relation_table(e: Explanation) -> Group:
     if e.sampled_ranks:
         of = "rank " if len(e.sampled_ranks) == 1 else "ranks "
         of += ", ".join(f"{r:,}" for r in e.sampled_ranks)
-    table = _plain_table("encoding", "relations", "smallest", "largest", "together")
-    for r in e.relations:
-        table.add_row(
+    columns = ("encoding", "relations", "smallest", "largest", "together")
+    rows = [
+        (
             r.encoding,
             f"{r.relations:,}",
-            decimal(r.smallest_bytes),
-            decimal(r.largest_bytes),
-            decimal(r.total_bytes),
+            *map(decimal, (r.smallest_bytes, r.largest_bytes, r.total_bytes)),
         )
-    return titled(f"Address relations ({of})", table)
+        for r in e.relations
+    ]
+    return _table(f"Address relations ({of})", columns, rows)
 
 
 def _line(words: str) -> Group:
@@ -184,25 +183,23 @@ def _listed(
     e: Explanation, title: str, ranks: dict[str, Any], pairs: Pairs, top: int, verbose: bool
 ) -> Group:
     """Return a table of the largest pairs, largest first, in rank order among equals."""
-    table = _plain_table(*ranks, "bytes", "transport", *RELATION_COLUMNS[: 2 * verbose])
+    rows = []
     for i in np.argsort(-pairs.bytes, kind="stable")[:top]:
         cells = [f"{of[i]:,}" for of in ranks.values()]
         cells += [decimal(int(pairs.bytes[i])), e.carrier(pairs.source[i], pairs.destination[i])]
         if verbose:
             name = _plan.encoding_names()[pairs.encoding[i]]
             cells += [name, decimal(int(pairs.relation_bytes[i]))]
-        table.add_row(*cells)
-    return titled(title, table)
+        rows.append(cells)
+    return _table(title, (*ranks, "bytes", "transport", *RELATION_COLUMNS[: 2 * verbose]), rows)
 
 
 def _square_table(e: Explanation, pairs: Pairs) -> Group:
-    table = _plain_table("", *(str(r) for r in range(e.nprocs)))
-    cells = [["" for _ in range(e.nprocs)] for _ in range(e.nprocs)]
+    ranks = [str(rank) for rank in range(e.nprocs)]
+    rows: list[list[str | Text]] = [[rank, *("" for _ in ranks)] for rank in ranks]
     for source, destination, nbytes in zip(
         pairs.source, pairs.destination, pairs.bytes, strict=True
     ):
         style = "dim" if source == destination else ""
-        cells[source][destination] = Text(decimal(int(nbytes)), style=style)
-    for rank, row in enumerate(cells):
-        table.add_row(str(rank), *row)
-    return titled("Bytes from (row) to (column)", table)
+        rows[source][destination + 1] = Text(decimal(int(nbytes)), style=style)
+    return _table("Bytes from (row) to (column)", ("", *ranks), rows)
