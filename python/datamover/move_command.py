@@ -38,22 +38,14 @@ datamover move run.h5:/u u.npy --region 0:10,:,: --output-dtype f4
 datamover move 'tas_*.nc' tas.zarr --along time --chunks 8760,72,144 -n 2"""
 
 
-class _Help(argparse.Action):
-    """Shows the help, and ends."""
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong arguments in one line, like all other errors, without listing all options."""
 
-    def __init__(self, option_strings: Any, dest: str) -> None:
-        super().__init__(option_strings, dest, default=argparse.SUPPRESS, nargs=0)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+    def print_help(self, file: Any = None) -> None:
         """Load the modules for the help, which a move does not need."""
         from datamover import command_options
 
-        command_options.show(parser)
-        parser.exit()
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports wrong arguments in one line, like all other errors, without listing all options."""
+        command_options.show(self)
 
     def error(self, message: str) -> NoReturn:
         """Print an error and exit. `message` is argparse's, which calls options arguments."""
@@ -142,15 +134,15 @@ def _parser() -> _Parser:
         description=DESCRIPTION,
         epilog=EXAMPLES,
         allow_abbrev=False,
-        add_help=False,
         exit_on_error=False,
     )
+    # A value such as -2,3 or -5: would otherwise count as an option.
+    parser._negative_number_matcher = re.compile(r"-\d")
     add = parser.add_argument
     extents: dict[str, Any] = {"type": _integers, "metavar": "N,N,..."}
     dtype: dict[str, Any] = {"metavar": "DTYPE"}
     order: dict[str, Any] = {"type": _order, "metavar": "C|F"}
     file_format: dict[str, Any] = {"metavar": "npy|raw|zarr|hdf5"}
-    add("-h", "--help", action=_Help)
     read = "An .npy, raw, Zarr or HDF5 file, or a dataset run.h5:/u. Addresses (https://...) too."
     add("source", metavar="INPUT", help=read)
     add("output", metavar="OUTPUT", help=".npy, raw, Zarr (also s3://...), HDF5, run.h5:/u.")
@@ -196,17 +188,6 @@ def _parser() -> _Parser:
     add("--json", action="store_true", help="Print the report, or the plan, as JSON.")
     add("-q", "--quiet", action="store_true", help="Print errors only.")
     return parser
-
-
-def _joined(words: list[str]) -> list[str]:
-    """Join an option with a value such as -2,3, which would otherwise count as an option."""
-    found: list[str] = []
-    for word in words:
-        if found and re.match(r"-\d", word) and re.fullmatch(r"--[a-z-]+", found[-1]):
-            found[-1] += f"={word}"
-        else:
-            found.append(word)
-    return found
 
 
 class Output:
@@ -281,7 +262,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 def run(words: list[str]) -> int:
     """Run the command with the arguments after `move`; return the exit code."""
     parser = _parser()
-    said = parser.parse_all(_joined(words))
+    said = parser.parse_all(words)
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
     if said.dry_run and launch.inside_launcher():
         parser.error("--dry-run: it works in a single process only; pass -n for a plan for several")
@@ -289,7 +270,10 @@ def run(words: list[str]) -> int:
         _check_count(parser, said.nprocs)
         return _start_processes(said)
     if any("://" in name for name in (said.source, said.output)):
-        _leave_one_error()
+        import logging
+
+        # zarr-python makes several requests to a store, and raises one error.
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     from datamover.files.formats import speaking_of_options
 
     with speaking_of_options():
@@ -304,13 +288,6 @@ def _check_count(parser: _Parser, nprocs: int) -> None:
             f"-n/--nprocs: {too_many}. Without -n each core has a thread; "
             "for several machines, use mpiexec or srun"
         )
-
-
-def _leave_one_error() -> None:
-    """Silence asyncio: zarr-python makes several requests to a store, and raises one error."""
-    import logging
-
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
 def _run(said: argparse.Namespace, several: bool) -> int:
