@@ -49,13 +49,11 @@ function connect() {
     }
   };
   socket.onclose = (event) => {
-    if (event.code === 1008) {
-      showState({ ...state, state: "failed", words: `refused: ${event.reason}` });
-      return;
-    }
-    const why = event.reason || "the viewer has gone";
-    showState({ ...state, state: "failed", words: `${why}; trying again` });
-    setTimeout(connect, RETRY_MS);
+    const isRefused = event.code === 1008;
+    const why = `${event.reason || "the viewer has gone"}; trying again`;
+    const words = isRefused ? `refused: ${event.reason}` : why;
+    showState({ ...state, state: "failed", words });
+    if (!isRefused) setTimeout(connect, RETRY_MS);
   };
 }
 
@@ -253,12 +251,8 @@ function showState(said) {
 function showArrays(said) {
   arrays = said.arrays;
   $("address").textContent = said.address;
-  const options = arrays.map((array) => {
-    const option = new Option(array.name, array.name);
-    option.disabled = array.why_not !== "";
-    option.title = array.why_not;
-    return option;
-  });
+  const options = arrays.map(({ name, why_not: title }) =>
+    Object.assign(new Option(name, name), { disabled: title !== "", title }));
   $("name").replaceChildren(...options);
   showView();
 }
@@ -304,20 +298,15 @@ function showView() {
 
 function slider(array, d, place) {
   const label = document.createElement("label");
-  const line = document.createElement("span");
-  const number = document.createElement("output");
-  const input = document.createElement("input");
-  line.append(`index in dimension ${d}`, number);
-  Object.assign(input, { type: "range", min: 0, max: array.shape[d] - 1, value: place });
-  input.dataset.dimension = d;
-  number.textContent = place;
+  label.innerHTML = `<span>index in dimension ${d}<output>${place}</output></span>
+    <input type="range" data-dimension="${d}" max="${array.shape[d] - 1}" value="${place}">`;
+  const input = label.querySelector("input");
   input.oninput = () => {
-    number.textContent = input.value;
+    label.querySelector("output").textContent = input.value;
     const at = [...(wish || state.view).at];
     at[d] = Number(input.value);
     want({ ...(wish || state.view), at });
   };
-  label.append(line, input);
   return label;
 }
 
