@@ -7,6 +7,7 @@ datamover is imported, and encodings are chosen by them. Without them, built-in 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -42,12 +43,10 @@ class MachineModel:
 
 def processor() -> str:
     """Return the processor's name."""
-    try:
+    with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(("model name", "Model")):
                 return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
     import platform
 
     return platform.processor() or platform.machine()
@@ -93,17 +92,15 @@ def load(path: Path) -> MachineModel | None:
         The file contains something else.
     """
     try:
-        text = path.read_text()
-    except OSError:
-        return None
-    try:
-        kept = json.loads(text)
+        kept = json.loads(path.read_text())
         if kept.pop("format") != FORMAT:
             return None
         model = MachineModel(**kept)
         numbers = [*model.rates.values(), *model.decoding_costs.values()]
         if not all(isinstance(n, int | float) for n in numbers):
             raise TypeError("rates and costs are numbers")
+    except OSError:
+        return None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidArgument(
             f"{path} does not contain a model of a machine ({error}); run datamover bench model"

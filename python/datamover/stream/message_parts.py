@@ -75,26 +75,24 @@ class SentArray:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._dtype: np.dtype | None = None
-        self._place: ArrayPlace | None = None
-        self._local: LocalMemory | None = None
+        self._last: tuple[ArrayPlace, np.dtype, LocalMemory] | None = None
         self.words = ("", 0)  #: its dtype and bytes per element
 
     def find(self, array: Any) -> LocalMemory | None:
         """Return the cached memory if a plain ndarray has the address and shape of the last one."""
-        if self._place is None or type(array) is not np.ndarray:
+        if self._last is None or type(array) is not np.ndarray:
             return None
-        same_type = array.dtype is self._dtype or array.dtype == self._dtype
-        return self._local if same_type and self._place.is_of(array) else None
+        place, dtype, local = self._last
+        same_type = array.dtype is dtype or array.dtype == dtype
+        return local if same_type and place.is_of(array) else None
 
     def remember(self, array: Any, local: LocalMemory, words: tuple[str, int]) -> None:
         """Store the memory of an array, and the words of its dtype. The array is not kept."""
-        self._place = None
+        self._last = None
         if type(array) is np.ndarray:
             with contextlib.suppress(WrongType):  # dates have no buffers
-                self._place = ArrayPlace(array)
-                self._dtype, self.words = array.dtype, words
-                self._local = LocalMemory(local.memory, local.layout)
+                kept = LocalMemory(local.memory, local.layout)
+                self._last, self.words = (ArrayPlace(array), array.dtype, kept), words
 
 
 class NewArrays:
