@@ -123,8 +123,8 @@ std::vector<Region> GhostBoxes::slabs(const Region& interior, const Point& lower
 
 /// The box of a sender's interior in the ghosts of a reader, where images are disjoint: then the
 /// two lie beside each other in at least one dimension, and without corners in no more than one.
-void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
-                               std::int64_t destination_block, const Visit& visit) {
+void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, const BlockPair& blocks,
+                               const Visit& visit) {
     int beside = 0;
     for (int d = 0; d < dims_; ++d) {
         std::int64_t lo = std::max(sender.lo[d], reader.lo[d]);
@@ -141,7 +141,7 @@ void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, std::int64_
         axis.destination = lo - reader.lo[d];
         axis.length = hi - lo;
     }
-    visit(source_block, destination_block, box_);
+    visit(blocks, box_);
 }
 
 void GhostBoxes::into(std::int64_t block, const Visit& visit) {
@@ -152,8 +152,8 @@ void GhostBoxes::into(std::int64_t block, const Visit& visit) {
     const Box reader = box_of(block, Point::filled(dims_, 0));
     for (const Image& image : images_)
         if (!is_itself(image, block))
-            visit_meeting(box_of(image.block, shifts_[image.shift].points), reader, image.block,
-                          block, visit);
+            visit_meeting(box_of(image.block, shifts_[image.shift].points), reader,
+                          {image.block, block}, visit);
 }
 
 void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
@@ -167,8 +167,8 @@ void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
     sort_images();
     for (const Image& image : images_)
         if (!is_itself(image, block))
-            visit_meeting(sender, box_of(image.block, shifts_[image.shift].points), block,
-                          image.block, visit);
+            visit_meeting(sender, box_of(image.block, shifts_[image.shift].points),
+                          {block, image.block}, visit);
 }
 
 /// Where images overlap, each box is cut down to what nobody else has sent.
@@ -190,7 +190,7 @@ void GhostBoxes::into_overlapping(std::int64_t block, const Region& interior, co
                 for (int d = 0; d < dims_; ++d)
                     box_.axis[d] = {part.lo()[d] - boxes[i].lo()[d],
                                     part.lo()[d] - interior.lo()[d], part.extent(d), d, d};
-                visit(images_[i].block, block, box_);
+                visit({images_[i].block, block}, box_);
             }
     }
 }
@@ -221,10 +221,11 @@ std::int64_t residue(std::int64_t value, std::int64_t colors) {
     return rest < 0 ? rest + colors : rest;
 }
 
-}  // namespace
-
+/// Visits where the points of the exchange's color begin in a box of an interior, as boxes of every
+/// colors-th point. `lo` is the box's lower corner in global indices.
+template <class Visit>
 void for_each_color_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
-                           const std::function<void(const Point&)>& visit) {
+                           Visit&& visit) {
     const std::int64_t colors = exchange.colors;
     const int last = lo.dims() - 1;
     // All offsets in all dimensions but the last; they decide the one in the last.
@@ -239,30 +240,32 @@ void for_each_color_offset(const HaloExchange& exchange, const Point& lo, const 
     });
 }
 
-void for_each_colored_product(const FloorPlan& floorplan, const HaloExchange& exchange,
-                              const BlockPair& blocks, const BoxShape& box,
-                              const std::function<void(ProductPiece&&)>& visit) {
-    const std::int64_t interior =
-        exchange.reversed ? blocks.destination_block : blocks.source_block;
-    Point lo = floorplan.region(interior).lo(), extent = lo;
+}  // namespace
+
+void for_each_section(const FloorPlan& floorplan, const HaloExchange& exchange,
+                      const BlockPair& filled, const BoxShape& box, const VisitSection& visit) {
+    PerSide<Point> lo{floorplan.region(filled.source_block).lo(),
+                      floorplan.region(filled.destination_block).lo()};
+    Point extent = lo.source;
     for (int d = 0; d < box.dims; ++d) {
-        lo[d] += box.axis[static_cast<std::size_t>(d)].source;
-        extent[d] = box.axis[static_cast<std::size_t>(d)].length;
+        const BoxAxis& axis = box.axis[static_cast<std::size_t>(d)];
+        for (const Side side : both_sides) lo[side][d] += axis.start(side);
+        extent[d] = axis.length;
     }
-    for_each_color_offset(exchange, lo, extent, [&](const Point& offset) {
-        ProductPiece piece{blocks, {}};
-        for (int d = 0; d < box.dims; ++d) {
-            const BoxAxis& a = box.axis[static_cast<std::size_t>(d)];
-            const std::int64_t from = exchange.reversed ? a.destination : a.source;
-            const std::int64_t to = exchange.reversed ? a.source : a.destination;
-            const std::int64_t count = geometry::divide_up(a.length - offset[d], exchange.colors);
-            piece.axes.push_back(
-                {std::make_shared<const AxisTable>(strided_table(
-                     from + offset[d], to + offset[d], count, exchange.colors, exchange.colors)),
-                 d, d});
-        }
-        visit(std::move(piece));
-    });
+    const Side from = exchange.reversed ? Side::destination : Side::source, to = other(from);
+    const auto section = [&](const Point& offset, const Point& step) {
+        visit({filled.block(from),
+               Region(lo[from] + offset, lo[from] + extent),
+               filled.block(to),
+               Region(lo[to] + offset, lo[to] + extent),
+               {},
+               step,
+               step});
+    };
+    if (exchange.colors == 1) return section(Point::filled(box.dims, 0), {});
+    const Point step = Point::filled(box.dims, exchange.colors);
+    for_each_color_offset(exchange, lo.source, extent,
+                          [&](const Point& offset) { section(offset, step); });
 }
 
 }  // namespace datamover::plan
@@ -368,32 +371,6 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
                          ": two of their points would be one and the same; it must be at least ",
                          blocks.extent(d), " long there");
     }
-}
-
-void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange,
-                        std::int64_t block, const VisitSection& visit) {
-    GhostBoxes(floorplan, exchange)
-        .into(block, [&](std::int64_t from, std::int64_t to, const BoxShape& box) {
-            Point source = floorplan.region(from).lo(), destination = floorplan.region(to).lo();
-            Point extent = source;
-            for (int d = 0; d < box.dims; ++d) {
-                source[d] += box.axis[d].source;
-                destination[d] += box.axis[d].destination;
-                extent[d] = box.axis[d].length;
-            }
-            const Region sent(source, source + extent), filled(destination, destination + extent);
-            if (exchange.colors == 1) return visit({from, sent, to, filled, {}});
-            const Point step = Point::filled(box.dims, exchange.colors);
-            for_each_color_offset(exchange, source, extent, [&](const Point& offset) {
-                visit({from,
-                       Region(source + offset, sent.hi()),
-                       to,
-                       Region(destination + offset, filled.hi()),
-                       {},
-                       step,
-                       step});
-            });
-        });
 }
 
 }  // namespace plan

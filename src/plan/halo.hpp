@@ -37,44 +37,29 @@ Region periods_to_meet(const Region& moved, const Region& fixed, const Point& pe
 /// than the blocks together, a color that is none.
 void check_halo_exchange(const Region& blocks, const HaloExchange& exchange);
 
-/// Every section that fills ghosts of `block`, in one fixed order; with steps where there are
-/// several colors. The source regions are where the
-/// sender holds the points, so periodic images appear as differing regions of the same shape.
-/// A point of an interior of a lower-numbered block comes from there, whatever other interiors or
-/// images hold it; where several images of that block hold it, from the image that is shifted by
-/// the fewest periods in dimension 0, then in dimension 1 and so on, downward before upward. Ghosts
-/// that no interior or image holds, and the block's own interior, are in no section. The exchange
-/// must have passed `check_halo_exchange`. `exchange.reversed` is not looked at: the caller swaps
-/// the sides of each section. Local; the cost follows the number of images that meet the ghosts.
-void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange,
-                        std::int64_t block, const VisitSection& visit);
-
-// Products of halo boxes with the points of one color.
-
-/// Most colors of a halo: a box of d dimensions falls into up to colors^(d - 1) products.
+/// Most colors of a halo: a box of d dimensions falls into up to colors^(d - 1) sections.
 inline constexpr std::int64_t most_colors = 64;
 
-/// The points of the exchange's color in a box of an interior, as boxes of every colors-th point:
-/// visit(offset) for each, where it begins in the box, in one fixed order. `lo` is the box's lower
-/// corner in global indices.
-void for_each_color_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
-                           const std::function<void(const Point& offset)>& visit);
-
-/// The same for a box between an interior and ghosts, as GhostBoxes gives it, as products between
-/// `blocks`; where the exchange is reversed, from the ghosts to the interior.
-void for_each_colored_product(const FloorPlan& floorplan, const HaloExchange& exchange,
-                              const BlockPair& blocks, const BoxShape& box,
-                              const std::function<void(ProductPiece&&)>& visit);
+/// The sections of a box that fills ghosts, as GhostBoxes gives it: one, or with several colors
+/// those with steps that hold the points of the exchange's color, in one fixed order. Where the
+/// exchange is reversed they lead from the ghosts to the interior. The regions of the interior are
+/// where it holds the points, so periodic images appear as differing regions of the same shape.
+void for_each_section(const FloorPlan& floorplan, const HaloExchange& exchange,
+                      const BlockPair& filled, const BoxShape& box, const VisitSection& visit);
 
 // Boxes that fill the ghosts of a floor plan's blocks.
 
-/// Expands a halo exchange block by block. What it yields, and in which order, is told in halo.hpp.
-/// Keeps its scratch memory from block to block; not for several threads at once.
+/// Expands a halo exchange block by block, in one fixed order. A point of an interior of a
+/// lower-numbered block comes from there, whatever other interiors or images hold it; where several
+/// images of that block hold it, from the image that is shifted by the fewest periods in dimension
+/// 0, then in dimension 1 and so on, downward before upward. Ghosts that no interior or image
+/// holds, and the block's own interior, are in no box. The exchange must have passed
+/// `check_halo_exchange`. `exchange.reversed` and its colors are not looked at. Keeps its scratch
+/// memory from block to block; not for several threads at once.
 class GhostBoxes {
 public:
     /// Receives a box of the source block's interior and of the destination block's ghosts.
-    using Visit = std::function<void(std::int64_t source_block, std::int64_t destination_block,
-                                     const BoxShape& box)>;
+    using Visit = std::function<void(const BlockPair& blocks, const BoxShape& box)>;
 
     /// The floor plan and the exchange must outlive it. The first for a floor plan: O(n log n).
     GhostBoxes(const FloorPlan& floorplan, const HaloExchange& exchange);
@@ -82,7 +67,8 @@ public:
     /// Whether no point lies in two interiors or images: then either side knows alone what goes
     /// where.
     bool images_are_disjoint() const { return disjoint_; }
-    /// Every box that fills ghosts of `block`.
+    /// Every box that fills ghosts of `block`. The cost follows the number of images that meet the
+    /// ghosts.
     void into(std::int64_t block, const Visit& visit);
     /// Every box of `block` that fills ghosts; those of a pair of blocks in the order that `into`
     /// gives them. Only where images are disjoint.
@@ -114,8 +100,8 @@ private:
     Region region_of(const Image& image) const;
     Box box_of(std::int64_t block, const Point& shift) const;
     std::vector<Region> slabs(const Region& interior, const Point& lower, const Point& upper) const;
-    void visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
-                       std::int64_t destination_block, const Visit& visit);
+    void visit_meeting(const Box& sender, const Box& reader, const BlockPair& blocks,
+                       const Visit& visit);
     void add_readers_of(std::int64_t block, std::vector<std::int64_t>& readers);
     void into_overlapping(std::int64_t block, const Region& interior, const Visit& visit);
 

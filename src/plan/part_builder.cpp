@@ -28,137 +28,106 @@ std::uint64_t hash_of(const BoxShape& shape) {
 
 }  // namespace
 
-void BoxListBuilder::add(std::int64_t source_block, std::int64_t destination_block,
-                         const BoxShape& shape) {
+std::int64_t ShapeTable::number_of(const BoxShape& shape) {
     const std::uint64_t hash = hash_of(shape);
-    std::int64_t number = known_.find(
-        hash, [&](std::int64_t k) { return list_.shapes[static_cast<std::size_t>(k)] == shape; });
-    if (number < 0) {
-        number = static_cast<std::int64_t>(list_.shapes.size());
-        list_.shapes.push_back(shape);
-        shape_elems_.push_back(shape.size());
-        known_.insert(hash, number);
-    }
-    const std::int64_t elems = shape_elems_[static_cast<std::size_t>(number)];
+    const std::int64_t known = known_.find(
+        hash, [&](std::int64_t k) { return shapes[static_cast<std::size_t>(k)] == shape; });
+    if (known >= 0) return known;
+    const auto number = static_cast<std::int64_t>(shapes.size());
+    shapes.push_back(shape);
+    elems.push_back(shape.size());
+    known_.insert(hash, number);
+    return number;
+}
+
+void BoxListBuilder::add(const BlockPair& blocks, const BoxShape& shape) {
+    const std::int64_t number = shapes_.number_of(shape);
+    const std::int64_t elems = shapes_.elems[static_cast<std::size_t>(number)];
     if (elems == 0) return;
-    list_.boxes.push_back({source_block, destination_block, number});
+    list_.boxes.push_back({blocks.source_block, blocks.destination_block, number});
     list_.elems = geometry::add(list_.elems, elems);
 }
 
-namespace {
-
-bool before(const PlacedBox& a, const PlacedBox& b) {
-    return std::tie(a.source_block, a.destination_block) <
-           std::tie(b.source_block, b.destination_block);
+BoxList BoxListBuilder::finish() {
+    list_.shapes = std::move(shapes_.shapes);
+    return std::move(list_);
 }
 
-}  // namespace
-
-void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first) {
-    const std::span<PlacedBox> some = std::span(boxes).subspan(first);
-    if (std::ranges::is_sorted(some, before)) return;
-    geometry::sort_by(some, &PlacedBox::destination_block);
-    geometry::sort_by(some, &PlacedBox::source_block);
+void PartBuilder::add(std::int64_t peer, std::int64_t term, const BlockPair& blocks,
+                      const BoxShape& shape) {
+    const std::int64_t number = shapes_.number_of(shape);
+    if (shapes_.elems[static_cast<std::size_t>(number)] > 0) push(peer, term, blocks, number);
 }
 
-void PartBuilder::add(std::int64_t rank, std::int64_t term, std::int64_t source_block,
-                      std::int64_t destination_block, const BoxShape& shape) {
-    list_of(peer_at(rank), term).entries.add(source_block, destination_block, shape);
+void PartBuilder::add(std::int64_t peer, std::int64_t term, const BlockPair& blocks, Piece piece) {
+    others_.emplace_back().push_back(std::move(piece));
+    push(peer, term, blocks, -static_cast<std::int64_t>(others_.size()));
 }
 
-void PartBuilder::add(std::int64_t rank, std::int64_t term, const BlockPair& blocks, Piece piece) {
-    Peer& peer = peer_at(rank);
-    if (!peer.list && peer.only.empty()) {
-        peer.only.push_back(std::move(piece));
-        peer.only_blocks = blocks;
-        peer.only_term = term;
-        return;
-    }
-    list_of(peer, term).add(blocks, std::move(piece));
+void PartBuilder::push(std::int64_t peer, std::int64_t term, const BlockPair& blocks,
+                       std::int64_t shape) {
+    if (std::exchange(term_, term) != term) end_term();
+    entries_.push_back({blocks.source_block, blocks.destination_block,
+                        static_cast<std::int32_t>(peer), static_cast<std::int32_t>(shape)});
 }
 
-PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank) {
-    if (!peers_.empty() && peers_[last_].rank == rank) return peers_[last_];
-    const std::uint64_t hash = geometry::hash_words({&rank, 1});
-    const std::int64_t known = peer_numbers_.find(hash, [&](std::int64_t number) {
-        return peers_[static_cast<std::size_t>(number)].rank == rank;
-    });
-    if (known >= 0) {
-        last_ = static_cast<std::size_t>(known);
-    } else {
-        last_ = peers_.size();
-        peer_numbers_.insert(hash, static_cast<std::int64_t>(last_));
-        peers_.emplace_back().rank = rank;
-    }
-    return peers_[last_];
-}
-
-PartBuilder::List& PartBuilder::list_of(Peer& peer, std::int64_t term) {
-    if (!peer.list) peer.list = std::make_unique<List>();
-    if (!peer.only.empty()) {
-        peer.list->begin_term(peer.only_term);
-        peer.list->add(peer.only_blocks, std::move(peer.only.front()));
-        peer.only.clear();
-    }
-    peer.list->begin_term(term);
-    return *peer.list;
-}
-
-void PartBuilder::List::add(const BlockPair& blocks, Piece piece) {
-    others.push_back(std::move(piece));
-    entries.list().boxes.push_back(
-        {blocks.source_block, blocks.destination_block, -static_cast<std::int64_t>(others.size())});
-}
-
-/// Ends the term before, if it is another.
-void PartBuilder::List::begin_term(std::int64_t next) {
-    if (term == next) return;
-    std::vector<PlacedBox>& boxes = entries.list().boxes;
-    sort_by_blocks(boxes, first_of_term);
-    first_of_term = boxes.size();
-    term = next;
-}
-
-std::vector<Piece> PartBuilder::List::finish() {
-    begin_term(-1);
-    std::vector<Piece> pieces;
-    if (others.empty()) {
-        if (!entries.empty()) pieces.push_back({entries.finish()});
-        return pieces;
-    }
-    const BoxList all = entries.finish();
-    pieces.reserve(others.size());
-    BoxListBuilder boxes;
-    const auto flush = [&] {
-        if (!boxes.empty()) pieces.push_back({std::exchange(boxes, {}).finish()});
+void PartBuilder::end_term() {
+    const auto of_term = std::span(entries_).subspan(first_of_term_);
+    first_of_term_ = entries_.size();
+    const auto blocks = [](const Entry& e) {
+        return std::pair(e.source_block, e.destination_block);
     };
-    for (const PlacedBox& entry : all.boxes) {
-        if (entry.shape >= 0) {
-            boxes.add(entry.source_block, entry.destination_block, all.shape_of(entry));
-            continue;
-        }
-        flush();
-        pieces.push_back(std::move(others[static_cast<std::size_t>(-1 - entry.shape)]));
-    }
-    flush();
-    return pieces;
+    if (std::ranges::is_sorted(of_term, {}, blocks)) return;
+    geometry::sort_by(of_term, &Entry::destination_block);
+    geometry::sort_by(of_term, &Entry::source_block);
 }
 
 std::vector<PeerPart> PartBuilder::build() {
-    std::vector<std::pair<std::int64_t, std::size_t>> order;
-    order.reserve(peers_.size());
-    for (std::size_t i = 0; i < peers_.size(); ++i) order.emplace_back(peers_[i].rank, i);
-    if (!std::ranges::is_sorted(order)) std::ranges::sort(order);
+    end_term();
+    geometry::sort_by(std::span(entries_), &Entry::peer);
+    number_in_list_.assign(shapes_.shapes.size(), -1);
     std::vector<PeerPart> parts;
-    parts.reserve(peers_.size());
-    for (const auto& [rank, number] : order) {
-        Peer& peer = peers_[number];
-        PairPart part{peer.list ? peer.list->finish() : std::move(peer.only)};
-        if (!part.empty()) parts.push_back({rank, std::move(part)});
+    for (auto first = entries_.cbegin(); first != entries_.cend();) {
+        const auto end =
+            std::ranges::upper_bound(first, entries_.cend(), first->peer, {}, &Entry::peer);
+        parts.push_back({first->peer, part_of({first, end})});
+        first = end;
     }
-    peers_.clear();
-    peer_numbers_ = {};
     return parts;
+}
+
+PairPart PartBuilder::part_of(std::span<const Entry> entries) {
+    PairPart part;
+    BoxList list;
+    std::vector<std::size_t> shapes_of_list;
+    const auto finish_list = [&] {
+        if (!list.boxes.empty()) part.pieces.push_back({std::exchange(list, {})});
+        for (const std::size_t shape : std::exchange(shapes_of_list, {}))
+            number_in_list_[shape] = -1;
+    };
+    if (others_.empty()) list.boxes.reserve(entries.size());
+    for (const Entry& entry : entries) {
+        if (entry.shape < 0) {
+            finish_list();
+            std::vector<Piece>& other = others_[static_cast<std::size_t>(-1 - entry.shape)];
+            if (part.pieces.empty())
+                part.pieces = std::move(other);
+            else
+                part.pieces.push_back(std::move(other.front()));
+            continue;
+        }
+        const auto shape = static_cast<std::size_t>(entry.shape);
+        std::int64_t& number = number_in_list_[shape];
+        if (number < 0) {
+            number = static_cast<std::int64_t>(list.shapes.size());
+            shapes_of_list.push_back(shape);
+            list.shapes.push_back(shapes_.shapes[shape]);
+        }
+        list.boxes.push_back({entry.source_block, entry.destination_block, number});
+        list.elems = geometry::add(list.elems, shapes_.elems[shape]);
+    }
+    finish_list();
+    return part;
 }
 
 }  // namespace datamover::plan

@@ -2,8 +2,9 @@
 // Builder of a pair's part: pieces in the canonical order that both sides derive.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,22 +13,32 @@
 
 namespace datamover::plan {
 
+/// Numbers the shapes of boxes, equal ones alike.
+struct ShapeTable {
+    /// O(1).
+    std::int64_t number_of(const BoxShape& shape);
+
+    std::vector<BoxShape> shapes;
+    std::vector<std::int64_t> elems;  ///< of each
+
+private:
+    geometry::RecordIndex known_;
+};
+
 /// Appends boxes to a list; those that are alike get one shape.
 class BoxListBuilder {
 public:
     /// Boxes without elements are left out. O(1). Throws out_of_range
     /// beyond 63 bits of elements.
-    void add(std::int64_t source_block, std::int64_t destination_block, const BoxShape& shape);
+    void add(const BlockPair& blocks, const BoxShape& shape);
 
-    BoxList& list() { return list_; }
     bool empty() const { return list_.boxes.empty(); }
     /// The list, once.
-    BoxList finish() { return std::move(list_); }
+    BoxList finish();
 
 private:
+    ShapeTable shapes_;
     BoxList list_;
-    std::vector<std::int64_t> shape_elems_;
-    geometry::RecordIndex known_;
 };
 
 /// Collects the pieces that one process exchanges and puts them into the canonical order: by peer,
@@ -36,45 +47,38 @@ private:
 /// order. Terms must be added in ascending order.
 class PartBuilder {
 public:
+    PartBuilder() {
+        constexpr std::size_t few = 8;  // in one allocation
+        entries_.reserve(few);
+        others_.reserve(few);
+    }
+
     /// A box without elements is left out. O(1).
-    void add(std::int64_t peer, std::int64_t term, std::int64_t source_block,
-             std::int64_t destination_block, const BoxShape& shape);
+    void add(std::int64_t peer, std::int64_t term, const BlockPair& blocks, const BoxShape& shape);
     void add(std::int64_t peer, std::int64_t term, const BlockPair& blocks, Piece piece);
-    /// O(n) where the pieces of a term were added in order of one of the two blocks.
+    /// The parts, once. O(n) where the pieces of a term were added in order of one of the two
+    /// blocks. Throws out_of_range beyond 63 bits of elements.
     std::vector<PeerPart> build();
 
 private:
-    /// Boxes and other pieces, in order of terms.
-    struct List {
-        /// A negative shape stands for a piece that is no box.
-        BoxListBuilder entries;
-        std::vector<Piece> others;
-        std::int64_t term = -1;
-        std::size_t first_of_term = 0;
-
-        void add(const BlockPair& blocks, Piece piece);
-        void begin_term(std::int64_t next);
-        std::vector<Piece> finish();
-    };
-    struct Peer {
-        std::int64_t rank = 0;
-        /// One piece that is no box, as long as there is nothing else.
-        std::vector<Piece> only;
-        BlockPair only_blocks;
-        std::int64_t only_term = -1;
-        std::unique_ptr<List> list;
+    /// Short, since there may be millions: ranks and numbers of shapes fit 32 bits.
+    struct Entry {
+        std::int64_t source_block, destination_block;
+        std::int32_t peer;
+        std::int32_t shape;  ///< minus one minus the number of a piece that is no box
     };
 
-    Peer& peer_at(std::int64_t rank);
-    static List& list_of(Peer& peer, std::int64_t term);
+    void push(std::int64_t peer, std::int64_t term, const BlockPair& blocks, std::int64_t shape);
+    void end_term();
+    PairPart part_of(std::span<const Entry> entries);
 
-    std::vector<Peer> peers_;
-    geometry::RecordIndex peer_numbers_;
-    std::size_t last_ = 0;
+    std::vector<Entry> entries_;
+    ShapeTable shapes_;
+    /// Each alone in a vector, which often is all of a part: a piece is large to move.
+    std::vector<std::vector<Piece>> others_;
+    std::vector<std::int64_t> number_in_list_;  ///< of each shape, in the list that is made, or -1
+    std::int64_t term_ = -1;
+    std::size_t first_of_term_ = 0;
 };
-
-/// Sorts boxes by source block, then destination block; what is equal keeps its order. O(n) for
-/// many boxes.
-void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first);
 
 }  // namespace datamover::plan

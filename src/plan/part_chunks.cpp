@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -118,70 +119,50 @@ std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
 
 using Extents = std::vector<std::int64_t>;
 
-/// How many positions of each axis a chunk of a product spans.
-class ChunkExtents {
-public:
-    ChunkExtents(const ProductPiece& product, std::int64_t most_elems, MessageOrder order,
-                 ChunkForm form)
-        : product_(product), order_(order), room_(most_elems) {
-        extents_.assign(product.axes.size(), 0);
-        const std::size_t inner = innermost();
-        const std::size_t source_inner = innermost_of_source();
-        if (form == ChunkForm::tiles && inner != source_inner) take_tile(inner, source_inner);
-        for (std::size_t k = 0; k < extents_.size(); ++k)
-            take(order == MessageOrder::row_major ? extents_.size() - 1 - k : k);
+/// The axis along which the source is fastest, if its memory is ordered as the message is.
+std::size_t innermost_of_source(const ProductPiece& product, MessageOrder order) {
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < product.axes.size(); ++k) {
+        const int d = product.axes[k].source_dim, b = product.axes[best].source_dim;
+        // Of several axes along one dimension the last is the fastest.
+        if (order == MessageOrder::row_major ? d >= b : d <= b) best = k;
     }
+    return best;
+}
 
-    const Extents& extents() const { return extents_; }
+/// Cuts of about equal length, whole cache lines long where they are long.
+std::int64_t even_cut(std::int64_t size, std::int64_t most) {
+    constexpr std::int64_t line_elems = 16;
+    if (size <= most) return size;
+    const std::int64_t even = size / (size / most + 1) + 1;
+    const std::int64_t lines = (even + line_elems - 1) / line_elems * line_elems;
+    return lines <= most ? lines : std::min(even, most);
+}
 
-private:
-    std::int64_t size(std::size_t axis) const { return product_.axes[axis].table->size(); }
-
-    std::size_t innermost() const {
-        return order_ == MessageOrder::row_major ? extents_.size() - 1 : 0;
+/// How many positions of each axis a chunk of a product of at most `room` elements spans.
+Extents chunk_extents(const ProductPiece& product, std::int64_t room, MessageOrder order,
+                      ChunkForm form) {
+    Extents extents(product.axes.size(), 0);
+    const auto take = [&](std::size_t axis, auto&& cut, std::int64_t most) {
+        if (extents[axis] > 0) return;
+        extents[axis] = cut(product.axes[axis].table->size(), most);
+        room /= extents[axis];
+    };
+    const bool row_major = order == MessageOrder::row_major;
+    std::size_t a = row_major ? extents.size() - 1 : 0, b = innermost_of_source(product, order);
+    if (form == ChunkForm::tiles && a != b) {
+        // A square of the two axes, or an oblong where one is short.
+        if (product.axes[a].table->size() > product.axes[b].table->size()) std::swap(a, b);
+        const auto edge = static_cast<std::int64_t>(std::sqrt(static_cast<double>(room)));
+        take(a, even_cut, std::max<std::int64_t>(edge, 1));
+        take(b, even_cut, room);
     }
-
-    /// The axis along which the source is fastest, if its memory is ordered as the message is.
-    std::size_t innermost_of_source() const {
-        std::size_t best = 0;
-        for (std::size_t k = 1; k < extents_.size(); ++k) {
-            const int d = product_.axes[k].source_dim, b = product_.axes[best].source_dim;
-            // Of several axes along one dimension the last is the fastest.
-            if (order_ == MessageOrder::row_major ? d >= b : d <= b) best = k;
-        }
-        return best;
-    }
-
-    void take(std::size_t axis) {
-        if (extents_[axis] > 0) return;
-        extents_[axis] = std::min(size(axis), room_);
-        room_ /= extents_[axis];
-    }
-
-    /// A square of the two axes, or an oblong where one is short.
-    void take_tile(std::size_t a, std::size_t b) {
-        if (size(a) > size(b)) std::swap(a, b);
-        const auto edge = static_cast<std::int64_t>(std::sqrt(static_cast<double>(room_)));
-        extents_[a] = even_cut(size(a), std::max<std::int64_t>(edge, 1));
-        room_ /= extents_[a];
-        extents_[b] = even_cut(size(b), room_);
-        room_ /= extents_[b];
-    }
-
-    /// Cuts of about equal length, whole cache lines long where they are long.
-    static std::int64_t even_cut(std::int64_t size, std::int64_t most) {
-        constexpr std::int64_t line_elems = 16;
-        if (size <= most) return size;
-        const std::int64_t even = size / (size / most + 1) + 1;
-        const std::int64_t lines = (even + line_elems - 1) / line_elems * line_elems;
-        return lines <= most ? lines : std::min(even, most);
-    }
-
-    const ProductPiece& product_;
-    MessageOrder order_;
-    std::int64_t room_;
-    Extents extents_;
-};
+    for (std::size_t k = 0; k < extents.size(); ++k)
+        take(
+            row_major ? extents.size() - 1 - k : k,
+            [](std::int64_t size, std::int64_t most) { return std::min(size, most); }, room);
+    return extents;
+}
 
 /// The longest box of at most `most` points that begins at number `first` of a box that is walked
 /// with the last dimension fastest.
@@ -226,7 +207,7 @@ private:
                 cut(product_of({box.source_block, box.destination_block}, shape));
                 continue;
             }
-            boxes_.add(box.source_block, box.destination_block, shape);
+            boxes_.add({box.source_block, box.destination_block}, shape);
             gathered_elems_ += elems;
         }
     }
@@ -274,16 +255,35 @@ private:
         return result_.shapes.size() - 1;
     }
 
-    /// All combinations of the axes' slices, in the message's order.
+    /// All combinations of the axes' slices, in the message's order. Shapes of a piece differ only
+    /// in their tables.
     void cut(const ProductPiece& product) {
-        const Extents extents = ChunkExtents(product, most_, order_, form_).extents();
+        const Extents extents = chunk_extents(product, most_, order_, form_);
         std::vector<std::vector<AxisSlice>> slices;
         for (std::size_t k = 0; k < product.axes.size(); ++k)
             slices.push_back(slices_of(product.axes[k].table, extents[k]));
-        const std::size_t first_shape = result_.shapes.size();
+        std::map<std::vector<const AxisTable*>, std::size_t> shapes;
         std::vector<std::size_t> number(slices.size(), 0);
-        for (bool more = true; more; more = next(number, slices))
-            add_product(product, slices, number, first_shape);
+        for (bool more = true; more; more = next(number, slices)) {
+            PartChunk chunk;
+            std::vector<const AxisTable*> tables;
+            for (std::size_t k = 0; k < slices.size(); ++k) {
+                const AxisSlice& slice = slices[k][number[k]];
+                const PieceAxis& axis = product.axes[k];
+                tables.push_back(slice.table.get());
+                for (const Side side : both_sides)
+                    chunk.shift[side][axis.dim(side)] += axis.sign(side) * slice.shift[side];
+            }
+            const auto [shape, is_new] = shapes.try_emplace(tables, result_.shapes.size());
+            if (is_new) {
+                ProductPiece chosen = product;
+                for (std::size_t k = 0; k < slices.size(); ++k)
+                    chosen.axes[k].table = slices[k][number[k]].table;
+                add_shape(only({std::move(chosen)}));
+            }
+            chunk.shape = shape->second;
+            result_.chunks.push_back(chunk);
+        }
     }
 
     bool next(std::vector<std::size_t>& number,
@@ -295,35 +295,6 @@ private:
             number[axis] = 0;
         }
         return false;
-    }
-
-    void add_product(const ProductPiece& product, const std::vector<std::vector<AxisSlice>>& slices,
-                     const std::vector<std::size_t>& number, std::size_t first_shape) {
-        ProductPiece chosen = product;
-        PartChunk chunk;
-        for (std::size_t k = 0; k < slices.size(); ++k) {
-            const AxisSlice& slice = slices[k][number[k]];
-            PieceAxis& axis = chosen.axes[k];
-            axis.table = slice.table;
-            for (const Side side : both_sides)
-                chunk.shift[side][axis.dim(side)] += axis.sign(side) * slice.shift[side];
-        }
-        chunk.shape = shape_of(std::move(chosen), first_shape);
-        result_.chunks.push_back(chunk);
-    }
-
-    /// Shapes of a piece differ only in their tables. The last few are the likely ones.
-    std::size_t shape_of(ProductPiece product, std::size_t first_shape) {
-        constexpr std::size_t looked_at = 16;
-        const auto alike = [&](const PairPart& shape) {
-            const auto& axes = std::get<ProductPiece>(shape.pieces.front().content).axes;
-            return std::equal(
-                axes.begin(), axes.end(), product.axes.begin(),
-                [](const PieceAxis& a, const PieceAxis& b) { return a.table == b.table; });
-        };
-        for (std::size_t i = result_.shapes.size(), n = 0; i-- > first_shape && n < looked_at; ++n)
-            if (alike(result_.shapes[i])) return i;
-        return add_shape(only({std::move(product)}));
     }
 
     /// The two walks are cut at the same numbers of points, and where either box has a corner.
@@ -443,7 +414,7 @@ BoxList ordered(const BoxList& list, const MemoryLayout& memory, Side side) {
         if (const BlockMemory* block = memory.find(box.block(side)))
             order_axes(std::span(shape.axis).first(static_cast<std::size_t>(shape.dims)), *block,
                        side);
-        builder.add(box.source_block, box.destination_block, shape);
+        builder.add({box.source_block, box.destination_block}, shape);
     }
     return builder.finish();
 }

@@ -52,16 +52,8 @@ bool stays(const BoxAxis& axis) {
     return axis.source_dim == axis.destination_dim && axis.source == axis.destination;
 }
 bool stays(const PieceAxis& axis) {
-    const AxisTable& table = *axis.table;
-    const auto all_stay = [](const std::vector<AxisRun>& runs) {
-        return std::ranges::all_of(runs, [](const AxisRun& r) {
-            return r.source == r.destination &&
-                   (r.count == 1 || r.source_step == r.destination_step);
-        });
-    };
     return axis.source_dim == axis.destination_dim && axis.source_sign == axis.destination_sign &&
-           (table.periods() <= 1 || table.source_period() == table.destination_period()) &&
-           all_stay(table.runs()) && all_stay(table.tail());
+           axis.table->reversed() == *axis.table;
 }
 
 /// Gathers the pieces of one process for one side of a plan, term by term. On the source side it is
@@ -119,7 +111,7 @@ private:
     }
 
     void add(const BlockPair& blocks, const BoxShape& box) {
-        builder_.add(peer_of(blocks), term_, blocks.source_block, blocks.destination_block, box);
+        builder_.add(peer_of(blocks), term_, blocks, box);
     }
 
     template <class Content>
@@ -156,19 +148,19 @@ private:
         const bool own_ghosts = (side_ == Side::destination) != halo.reversed;
         plan::GhostBoxes ghosts(fp, halo);
         const auto owners = fp.owners();
-        const auto keep = [&](std::int64_t from, std::int64_t to, const BoxShape& box) {
-            if (halo.reversed) std::swap(from, to);
-            const PerSide<std::int64_t> ranks{owners[static_cast<std::size_t>(from)],
-                                              owners[static_cast<std::size_t>(to)]};
-            if (ranks[side_] != rank_) return;
-            const std::int64_t peer = ranks[other(side_)];
+        const auto keep = [&](BlockPair blocks, const BoxShape& box) {
+            const BlockPair filled = blocks;
+            if (halo.reversed) std::swap(blocks.source_block, blocks.destination_block);
+            const auto owner_on = [&](Side side) {
+                return owners[static_cast<std::size_t>(blocks.block(side))];
+            };
+            if (owner_on(side_) != rank_) return;
             if (halo.colors > 1)
-                plan::for_each_colored_product(
-                    fp, halo, {from, to}, box, [&](ProductPiece&& piece) {
-                        builder_.add(peer, term_, {from, to}, Piece{std::move(piece)});
-                    });
+                plan::for_each_section(fp, halo, filled, box,
+                                       [&](const SectionCopy& section) { collect(section); });
             else
-                builder_.add(peer, term_, from, to, halo.reversed ? plan::reversed(box) : box);
+                builder_.add(owner_on(other(side_)), term_, blocks,
+                             halo.reversed ? plan::reversed(box) : box);
         };
         if (own_ghosts) {
             for (const std::int64_t block : own_blocks) ghosts.into(block, keep);

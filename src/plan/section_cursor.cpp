@@ -84,24 +84,12 @@ bool BoxWalk::next(SectionCopy& section) {
 
 SectionCursor::SectionCursor(const MotionPlan& plan, std::int64_t source_rank,
                              std::int64_t destination_rank)
-    : plan_(plan), source_rank_(source_rank), destination_rank_(destination_rank) {
-    if (source_rank_ != any_rank) plan.source().blocks_of(source_rank_);
-    if (destination_rank_ != any_rank) plan.destination().blocks_of(destination_rank_);
+    : plan_(plan), ranks_{source_rank, destination_rank} {
+    for (const Side side : both_sides)
+        if (ranks_[side] != any_rank) plan.layout(side).blocks_of(ranks_[side]);
 }
 
 bool SectionCursor::next(SectionCopy& section) {
-    while (!next_of_block(section)) {
-        if (enter_block()) continue;
-        if (++term_ >= plan_.size()) {
-            term_ = plan_.size();
-            return false;
-        }
-        enter_term();
-    }
-    return true;
-}
-
-bool SectionCursor::next_of_block(SectionCopy& section) {
     for (;;) {
         if (boxes_.next(section)) return true;
         if (!sections_.empty()) {
@@ -109,30 +97,27 @@ bool SectionCursor::next_of_block(SectionCopy& section) {
             sections_.pop_front();
             return true;
         }
-        if (pieces_.empty()) return false;
-        boxes_ = BoxWalk(plan_, std::get<Redistribution>(plan_[term_]), pieces_.front());
-        pieces_.pop_front();
+        if (!pieces_.empty()) {
+            boxes_ = BoxWalk(plan_, std::get<Redistribution>(plan_[term_]), pieces_.front());
+            pieces_.pop_front();
+        } else if (next_block_ < num_blocks_) {
+            expand_next_block();
+        } else if (term_ + 1 < plan_.size()) {
+            ++term_;
+            enter_term();
+        } else {
+            return false;
+        }
     }
-}
-
-bool SectionCursor::enter_block() {
-    if (next_block_ >= num_blocks_) return false;
-    const std::int64_t block =
-        every_block_ ? next_block_ : blocks_[static_cast<std::size_t>(next_block_)];
-    ++next_block_;
-    const PlanTerm& term = plan_[term_];
-    if (const auto* redistribution = std::get_if<Redistribution>(&term))
-        expand(*redistribution, block);
-    else
-        expand(std::get<HaloExchange>(term), block);
-    return true;
 }
 
 void SectionCursor::enter_term() {
     next_block_ = num_blocks_ = 0;
     const PlanTerm& term = plan_[term_];
     if (const auto* section = std::get_if<SectionCopy>(&term)) {
-        if (wanted(*section)) sections_.push_back(*section);
+        if (!section->source_region.empty() &&
+            wanted({section->source_block, section->destination_block}))
+            sections_.push_back(*section);
         return;
     }
     const auto* halo = std::get_if<HaloExchange>(&term);
@@ -141,66 +126,51 @@ void SectionCursor::enter_term() {
                     "a plan with index lists or flat ranges has no sections");
 
     // A halo is expanded from the blocks with the ghosts, a redistribution from either side.
-    by_destination_ = halo ? !halo->reversed : source_rank_ == any_rank && destination_rank_ >= 0;
-    const Layout& layout = by_destination_ ? plan_.destination() : plan_.source();
-    const std::int64_t rank = by_destination_ ? destination_rank_ : source_rank_;
-    const std::int64_t other_rank = by_destination_ ? source_rank_ : destination_rank_;
-    every_block_ = false;
-    if (rank != any_rank) {
+    const bool by_source =
+        halo ? halo->reversed : ranks_.source != any_rank || ranks_.destination == any_rank;
+    own_ = by_source ? Side::source : Side::destination;
+    const Layout& layout = plan_.layout(own_);
+    const std::int64_t rank = ranks_[own_], other_rank = ranks_[other(own_)];
+    every_block_ = rank == any_rank && (!halo || other_rank == any_rank);
+    if (rank != any_rank)
         blocks_ = layout.blocks_of(rank);
-    } else if (halo && other_rank != any_rank) {
+    else if (!every_block_)
         blocks_ = GhostBoxes(*layout.boxes(), *halo).readers_of(layout.blocks_of(other_rank));
-    } else {
-        every_block_ = true;
-    }
     num_blocks_ = every_block_ ? layout.num_blocks() : static_cast<std::int64_t>(blocks_.size());
 }
 
-/// Keeps the pieces of a redistribution that are wanted.
-struct SectionCursor::Expansion final : PieceVisitor {
-    explicit Expansion(SectionCursor& of) : cursor(of) {}
-
-    void visit(const BlockPair& blocks, const BoxShape& box) override {
-        visit(product_of(blocks, box));
+void SectionCursor::expand_next_block() {
+    const std::int64_t block =
+        every_block_ ? next_block_ : blocks_[static_cast<std::size_t>(next_block_)];
+    ++next_block_;
+    if (const auto* term = std::get_if<Redistribution>(&plan_[term_])) {
+        if (!term->source_region.empty())
+            pieces_of({plan_.source(), plan_.destination(), *term, own_, block, {}}, *this);
+        return;
     }
-    void visit(ProductPiece&& piece) override {
-        if (cursor.wanted_blocks(piece.source_block, piece.destination_block))
-            cursor.pieces_.push_back(std::move(piece));
-    }
-    /// Layouts with index lists, and ranges of the flattened array, have been refused.
-    void visit(IndexPiece&&) override {}
-    void visit(RangesPiece&&) override {}
-
-    SectionCursor& cursor;
-};
-
-void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
-    if (term.source_region.empty()) return;
-    Expansion expansion(*this);
-    const Side own = by_destination_ ? Side::destination : Side::source;
-    pieces_of({plan_.source(), plan_.destination(), term, own, block, {}}, expansion);
-}
-
-void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {
-    halo_sections_into(*plan_.source().boxes(), term, block, [&](const SectionCopy& into_ghosts) {
-        SectionCopy section = into_ghosts;
-        if (term.reversed) {
-            std::swap(section.source_block, section.destination_block);
-            std::swap(section.source_region, section.destination_region);
-        }
-        if (wanted(section)) sections_.push_back(std::move(section));
+    const auto& halo = std::get<HaloExchange>(plan_[term_]);
+    const FloorPlan& boxes = *plan_.source().boxes();
+    GhostBoxes(boxes, halo).into(block, [&](const BlockPair& filled, const BoxShape& box) {
+        for_each_section(boxes, halo, filled, box, [&](const SectionCopy& section) {
+            if (wanted({section.source_block, section.destination_block}))
+                sections_.push_back(section);
+        });
     });
 }
 
-bool SectionCursor::wanted(const SectionCopy& section) const {
-    return !section.source_region.empty() &&
-           wanted_blocks(section.source_block, section.destination_block);
+void SectionCursor::visit(const BlockPair& blocks, const BoxShape& box) {
+    visit(product_of(blocks, box));
 }
 
-bool SectionCursor::wanted_blocks(std::int64_t source_block, std::int64_t destination_block) const {
-    return (source_rank_ == any_rank || plan_.source().owner(source_block) == source_rank_) &&
-           (destination_rank_ == any_rank ||
-            plan_.destination().owner(destination_block) == destination_rank_);
+void SectionCursor::visit(ProductPiece&& piece) {
+    if (wanted(piece)) pieces_.push_back(std::move(piece));
+}
+
+bool SectionCursor::wanted(const BlockPair& blocks) const {
+    return std::ranges::all_of(both_sides, [&](Side side) {
+        return ranks_[side] == any_rank ||
+               plan_.layout(side).owner(blocks.block(side)) == ranks_[side];
+    });
 }
 
 }  // namespace datamover::plan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
+#include "plan/redistribution.hpp"
 #include "relation/table_cursor.hpp"
 
 namespace datamover::plan {
@@ -44,7 +45,7 @@ private:
 
 /// The sections of a plan (of the blocks of one source and/or destination rank) one by one, in
 /// ascending order of terms. Holds the pieces of one block at a time. The plan must outlive it.
-class SectionCursor {
+class SectionCursor final : PieceVisitor {
 public:
     /// Throws out_of_range for a rank outside the plan.
     SectionCursor(const MotionPlan& plan, std::int64_t source_rank = any_rank,
@@ -55,22 +56,24 @@ public:
     bool next(SectionCopy& section);
 
 private:
-    bool next_of_block(SectionCopy& section);
-    bool enter_block();
     void enter_term();
-    void expand(const Redistribution& term, std::int64_t block);
-    void expand(const HaloExchange& term, std::int64_t block);
-    bool wanted(const SectionCopy& section) const;
-    bool wanted_blocks(std::int64_t source_block, std::int64_t destination_block) const;
-    struct Expansion;
+    void expand_next_block();
+    bool wanted(const BlockPair& blocks) const;
+
+    void visit(const BlockPair& blocks, const BoxShape& box) override;
+    void visit(ProductPiece&& piece) override;
+    /// Layouts with index lists, and ranges of the flattened array, have been refused.
+    void visit(IndexPiece&&) override {}
+    void visit(RangesPiece&&) override {}
 
     const MotionPlan& plan_;
-    std::int64_t source_rank_, destination_rank_;
+    PerSide<std::int64_t> ranks_;
     std::int64_t term_ = -1;
-    /// The blocks whose parts of the term are expanded, one after the other.
+    /// The blocks of one side whose parts of the term are expanded, one after the other.
+    Side own_ = Side::source;
     std::vector<std::int64_t> blocks_;
     std::int64_t num_blocks_ = 0, next_block_ = 0;
-    bool every_block_ = false, by_destination_ = false;
+    bool every_block_ = false;
     std::deque<SectionCopy> sections_;
     std::deque<ProductPiece> pieces_;
     BoxWalk boxes_;

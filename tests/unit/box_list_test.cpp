@@ -296,24 +296,59 @@ TEST(BoxLists, ManyEqualBoxesTakeAFewWordsEach) {
     EXPECT_LE(plan::compile(part, side, side).nbytes(), 24 * sections + 4096);
 }
 
-TEST(BoxLists, SortingByBlocksKeepsTheOrderOfEquals) {
-    for (std::int64_t i = 0; i < cases(20); ++i) {
+/// Boxes are told apart by where they begin, other pieces by their source region.
+TEST(BoxLists, PartsAreInOrderOfTermAndBlocksAndKeepTheOrderOfEquals) {
+    struct Added {
+        std::int64_t peer, term, source_block, destination_block, number;
+        auto key() const { return std::tuple(peer, term, source_block, destination_block); }
+    };
+    for (std::int64_t i = 0; i < cases(40); ++i) {
         Random random(seed_of(i));
         const std::int64_t most = random.chance(50) ? 40 : std::int64_t{1} << 40;
-        std::vector<PlacedBox> boxes(static_cast<std::size_t>(random.integer(0, 9000)));
-        std::int64_t number = 0;
-        for (PlacedBox& box : boxes)
-            box = {random.integer(0, most), random.integer(0, most), number++};
-        const std::size_t first = boxes.size() / 3;
-        std::vector<PlacedBox> expected = boxes;
-        std::stable_sort(expected.begin() + static_cast<std::ptrdiff_t>(first), expected.end(),
-                         [](const PlacedBox& a, const PlacedBox& b) {
-                             return std::tie(a.source_block, a.destination_block) <
-                                    std::tie(b.source_block, b.destination_block);
-                         });
-        plan::sort_by_blocks(boxes, first);
-        for (std::size_t k = 0; k < boxes.size(); ++k)
-            ASSERT_EQ(boxes[k].shape, expected[k].shape) << "case " << i;
+        const std::int64_t peers = random.integer(1, 5);
+        const int percent_boxes = random.chance(50) ? 100 : 90;
+        plan::PartBuilder builder;
+        std::vector<Added> added;
+        std::int64_t term = 0;
+        for (std::int64_t number = 0, n = random.integer(0, 9000); number < n; ++number) {
+            if (random.chance(1)) term += random.integer(0, 2);
+            const Added one{random.integer(0, peers - 1), term, random.integer(0, most),
+                            random.integer(0, most), number};
+            const BlockPair blocks{one.source_block, one.destination_block};
+            BoxShape box;
+            box.dims = 1;
+            box.axis[0].source = number;
+            box.axis[0].length = random.chance(5) ? 0 : 1;
+            const bool is_box = random.chance(percent_boxes);
+            if (is_box)
+                builder.add(one.peer, term, blocks, box);
+            else
+                builder.add(one.peer, term, blocks,
+                            Piece{ReshapePiece{blocks, Region({number}, {number + 1}), {}}});
+            if (!is_box || box.axis[0].length == 1) added.push_back(one);
+        }
+        std::ranges::stable_sort(added, {}, &Added::key);
+        auto expected = added.begin();
+        const auto expect_next = [&](std::int64_t peer, const auto& blocks, std::int64_t number) {
+            ASSERT_NE(expected, added.end());
+            ASSERT_EQ(peer, expected->peer) << "case " << i;
+            ASSERT_EQ(blocks.source_block, expected->source_block) << "case " << i;
+            ASSERT_EQ(blocks.destination_block, expected->destination_block) << "case " << i;
+            ASSERT_EQ(number, expected->number) << "case " << i;
+            ++expected;
+        };
+        for (const PeerPart& part : builder.build())
+            for (const Piece& piece : part.part.pieces) {
+                if (const auto* list = std::get_if<BoxList>(&piece.content)) {
+                    EXPECT_EQ(list->elems, static_cast<std::int64_t>(list->boxes.size()));
+                    for (const PlacedBox& box : list->boxes)
+                        expect_next(part.rank, box, list->shape_of(box).axis[0].source);
+                } else {
+                    const auto& other = std::get<ReshapePiece>(piece.content);
+                    expect_next(part.rank, other, other.source.lo()[0]);
+                }
+            }
+        EXPECT_EQ(expected, added.end());
     }
 }
 
