@@ -80,9 +80,9 @@ AxisRun exchanged(AxisRun r) {
     return r;
 }
 
-/// The meetings in the window, ordered by t. Walks over the blocks of the set with longer blocks.
+/// The meetings in the window, ordered by t. Walks over the blocks of the set that has fewer.
 std::vector<AxisRun> meet(const Periodic& source, const Periodic& destination, const Window& w) {
-    const bool source_outer = source.set.length >= destination.set.length;
+    const bool source_outer = source.set.period >= destination.set.period;
     const Periodic& outer = source_outer ? source : destination;
     const Periodic& inner = source_outer ? destination : source;
     std::vector<AxisRun> runs;
@@ -91,6 +91,10 @@ std::vector<AxisRun> meet(const Periodic& source, const Periodic& destination, c
     for (std::int64_t k = outer.block_at_or_before(w.lo); k <= last; ++k)
         meet_block(outer, k, inner, w, emit);
     return fold_runs(std::move(runs));
+}
+
+AxisTable table_of(std::vector<AxisRun> runs) {
+    return runs.empty() ? AxisTable{} : AxisTable(std::move(runs));
 }
 
 /// The first t of the window at which the two sets meet, or w.hi.
@@ -168,26 +172,15 @@ AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet
     if (w.empty()) return {};
     const bool b_single = narrow_to_single_block(b, w);
     if (w.empty()) return {};
-    if (a_single || b_single) {
-        const Periodic& outer = a_single ? a : b;
-        const Periodic& inner = a_single ? b : a;
-        std::vector<AxisRun> runs;
-        meet_block(outer, outer.block_at_or_before(w.lo), inner, w,
-                   [&](const AxisRun& r) { runs.push_back(a_single ? r : exchanged(r)); });
-        return runs.empty() ? AxisTable{} : AxisTable(fold_runs(std::move(runs)));
-    }
+    if (a_single || b_single) return table_of(meet(a, b, w));
 
     // What does not meet within one period never meets.
     const std::int64_t period = common_period(a.set.period, b.set.period);
     const Window searched{w.lo, period < w.hi - w.lo ? w.lo + period : w.hi};
-    const std::int64_t longer = a.set.length >= b.set.length ? a.set.period : b.set.period;
-    check_blocks_to_walk((searched.hi - searched.lo) / longer);
+    check_blocks_to_walk((searched.hi - searched.lo) / std::max(a.set.period, b.set.period));
     w.lo = first_meeting(a.set, b.set, searched);
     if (w.lo == searched.hi) return {};
-    if (period >= w.hi - w.lo) {
-        auto runs = meet(a, b, w);
-        return runs.empty() ? AxisTable{} : AxisTable(std::move(runs));
-    }
+    if (period >= w.hi - w.lo) return table_of(meet(a, b, w));
     const std::int64_t periods = (w.hi - w.lo) / period;
     const Window tail{w.lo + periods * period, w.hi};
     return folded_table(meet(a, b, {w.lo, w.lo + period}), periods,

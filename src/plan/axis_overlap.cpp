@@ -3,7 +3,8 @@
 #include "plan/axis_overlap.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
+#include <limits>
 
 #include "geometry/make_error.hpp"
 
@@ -14,12 +15,6 @@ using geometry::Wide;
 using std::int64_t;
 
 constexpr int64_t max_dense_pairs = 4'000'000;
-
-/// The smaller of the least common multiple and `bound`, without overflow.
-int64_t bounded_lcm(int64_t a, int64_t b, int64_t bound) {
-    const int64_t factor = a / std::gcd(a, b);
-    return b > bound / factor ? bound : std::min(factor * b, bound);
-}
 
 /// Sums that are kept per coordinate and cleared by touching only what was used.
 class TouchedSums {
@@ -44,26 +39,17 @@ private:
     std::vector<int64_t> touched_;
 };
 
-/// Calls visit(begin, end) for what the coordinates [c_begin, c_end) hold of [0, window): the
-/// blocks of neighbouring coordinates are visited as one.
+/// Calls visit(begin, end) for the blocks that a coordinate holds of [0, window).
 template <class Visit>
-void for_each_block(const BlockCyclicAxis& axis, int64_t c_begin, int64_t c_end, int64_t window,
+void for_each_block(const BlockCyclicAxis& axis, int64_t coordinate, int64_t window,
                     Visit&& visit) {
-    const auto positions = [&](int64_t from, int64_t to) {  // in the order of dealing
-        const Wide length = Wide{to - from} * axis.block;
-        const Wide period = Wide{axis.block} * axis.coordinates;
-        Wide begin = Wide{from} * axis.block - axis.lo;
-        if (begin + length <= 0) begin += (-begin / period) * period;
-        for (; begin < window; begin += period) {
-            const auto lo = static_cast<int64_t>(std::max<Wide>(begin, 0));
-            const auto hi = static_cast<int64_t>(std::min<Wide>(begin + length, window));
-            if (lo < hi) visit(lo, hi);
+    for (const AxisSet& set : axis.held(coordinate, coordinate + 1, window))
+        for (int64_t t = set.next(0); t != AxisSet::none;) {
+            const int64_t left = set.length - (t - set.first) % set.period;
+            const int64_t end = left < set.end - t ? t + left : set.end;
+            visit(t, end);
+            t = set.next(end);
         }
-    };
-    const int64_t wrapped = axis.coordinates - axis.first;  // position of coordinate 0
-    if (c_end > axis.first)
-        positions(std::max(c_begin, axis.first) - axis.first, c_end - axis.first);
-    if (c_begin < axis.first) positions(c_begin + wrapped, std::min(c_end, axis.first) + wrapped);
 }
 
 bool one_block_each(const BlockCyclicAxis& axis, int64_t extent) {
@@ -72,28 +58,27 @@ bool one_block_each(const BlockCyclicAxis& axis, int64_t extent) {
 
 }  // namespace
 
-int64_t BlockCyclicAxis::below(int64_t t, int64_t upper) const {
-    // Counted from index 0 in the order of dealing, where coordinates [0, upper) are a cyclic
-    // range.
-    const Wide round = Wide{block} * coordinates;
-    const auto count = [&](Wide index, int64_t positions) {
-        const Wide held = Wide{positions} * block;
-        return static_cast<int64_t>(index / round * held + std::min(index % round, held));
+std::array<AxisSet, 2> BlockCyclicAxis::held(int64_t begin, int64_t end, int64_t extent) const {
+    const auto dealt = [&](int64_t from, int64_t to) {  // places in the order of dealing
+        const Wide first_index = Wide{from} * block - lo, length = Wide{to - from} * block;
+        if (from >= to || first_index >= extent) return AxisSet::interval(extent, extent);
+        const auto first_position = static_cast<int64_t>(first_index);
+        // Where not all integers hold a second round, the section does not either.
+        if (period() == std::numeric_limits<int64_t>::max())
+            return AxisSet::interval(
+                first_position, static_cast<int64_t>(std::min<Wide>(first_index + length, extent)));
+        return AxisSet{first_position, static_cast<int64_t>(length), period(), extent};
     };
-    const auto range = [&](int64_t index) {
-        const int64_t wrapped = std::min(first, upper);  // coordinates 0 .. first-1 come last
-        const int64_t early = upper - wrapped;
-        const int64_t skipped = coordinates - first;
-        return count(index, early) + count(index, skipped + wrapped) - count(index, skipped);
-    };
-    return range(t + lo) - range(lo);
+    const int64_t wrapped = coordinates - first;  // place of coordinate 0
+    return {dealt(std::max(begin, first) - first, end - first),
+            dealt(begin + wrapped, std::min(end, first) + wrapped)};
 }
 
 AxisOverlap::AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& destination,
                          int64_t extent, int64_t max_walked_blocks)
     : axes_{source, destination}, extent_(extent) {
     for (const Side side : both_sides) peers_[side].resize(to_index(axes_[side].coordinates));
-    const int64_t common = bounded_lcm(source.period(), destination.period(), extent);
+    const int64_t common = std::min(common_period(source.period(), destination.period()), extent);
     const int64_t blocks =
         geometry::bounded_add(geometry::bounded_add(common / source.block, source.coordinates),
                               common / destination.block);
@@ -110,15 +95,15 @@ AxisOverlap::AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& d
     }
 }
 
-void AxisOverlap::count_by_walking(int64_t common_period) {
-    const int64_t repeats = common_period > 0 ? extent_ / common_period : 0;
-    const int64_t tail = common_period > 0 ? extent_ % common_period : 0;
+void AxisOverlap::count_by_walking(int64_t period) {
+    const int64_t repeats = period > 0 ? extent_ / period : 0;
+    const int64_t tail = period > 0 ? extent_ % period : 0;
     const auto& [source, destination] = axes_;
     const bool dense = source.coordinates <= max_dense_pairs / destination.coordinates;
     if (dense) dense_.assign(to_index(source.coordinates * destination.coordinates), 0);
     TouchedSums row(destination.coordinates);
     for (int64_t a = 0; a < source.coordinates; ++a) {
-        for_each_block(source, a, a + 1, common_period, [&](int64_t t, int64_t end) {
+        for_each_block(source, a, period, [&](int64_t t, int64_t end) {
             while (t < end) {
                 const int64_t stop = std::min(end, axes_.destination.block_end(t));
                 const int64_t in_tail = std::clamp<int64_t>(tail - t, 0, stop - t);
@@ -153,33 +138,29 @@ void AxisOverlap::count_by_intervals(Side whole_side) {
             ++change[0];
             --change[to_index(begin + touched - q)];
         }
-        // Coordinates, counted from `begin`, hold rounds + 1 blocks up to `more`, then rounds.
-        const int64_t rounds = blocks / q, more = blocks % q;
-        const int64_t first_missing = dealt.before_in_block(t);
-        const int64_t last_missing = dealt.behind_in_block(end - 1);
-        const int64_t last = (blocks - 1) % q;
+        // Coordinates, counted from `begin`, hold rounds + 1 blocks up to `more`, then rounds. The
+        // interval cuts off the first block, at 0, and the last one, at `last`.
+        const int64_t rounds = blocks / q, more = blocks % q, last = (blocks - 1) % q;
         const auto add = [&](int64_t whole_blocks, Wide missing, int64_t pairs) {
             const Wide size = Wide{whole_blocks} * dealt.block - missing;
             if (size > 0 && pairs > 0) sizes_[static_cast<int64_t>(size)] += pairs;
         };
-        const auto full = [&](int64_t offset) { return rounds + (offset < more ? 1 : 0); };
-        if (last == 0) {
-            add(full(0), Wide{first_missing} + last_missing, 1);
-        } else {
-            add(full(0), first_missing, 1);
-            add(full(last), last_missing, 1);
-        }
-        const auto special = [&](int64_t from, int64_t to) {  // of the two ends, how many lie here
-            return (0 >= from && 0 < to ? 1 : 0) + (last != 0 && last >= from && last < to ? 1 : 0);
+        std::array<int64_t, 2> uncut{q - more, more};  // of coordinates with rounds, rounds + 1
+        const auto add_cut = [&](int64_t offset, Wide missing) {
+            --uncut[offset < more];
+            add(rounds + (offset < more), missing, 1);
         };
-        add(rounds + 1, 0, more - special(0, more));
-        add(rounds, 0, q - more - special(more, q));
+        const Wide first_missing = dealt.before_in_block(t);
+        const Wide last_missing = dealt.behind_in_block(end - 1);
+        add_cut(0, first_missing + (last == 0 ? last_missing : 0));
+        if (last != 0) add_cut(last, last_missing);
+        for (const int64_t i : {0, 1}) add(rounds + i, 0, uncut[static_cast<std::size_t>(i)]);
     };
     for (int64_t a = 0; a < whole.coordinates; ++a)
         if (whole.coordinates == 1)
             count_interval(a, 0, extent_);
         else
-            for_each_block(whole, a, a + 1, extent_,
+            for_each_block(whole, a, extent_,
                            [&](int64_t t, int64_t end) { count_interval(a, t, end); });
     int64_t running = 0;
     for (std::size_t c = 0; c < to_index(q); ++c) dealt_peers[c] = running += change[c];
@@ -193,28 +174,21 @@ int64_t AxisOverlap::shared(int64_t source, int64_t destination) const {
 
 int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t destination_begin,
                             int64_t destination_end) const {
-    if (source_begin >= source_end || destination_begin >= destination_end) return 0;
-    if (destination_end - destination_begin == axes_.destination.coordinates)
-        return axes_.source.below(extent_, source_end) - axes_.source.below(extent_, source_begin);
-    // Walk over the blocks of the side with fewer of them and count on the other in O(1).
-    const PerSide<int64_t> begin{source_begin, destination_begin};
-    const PerSide<int64_t> end{source_end, destination_end};
-    const bool walk_source = axes_.source.period() >= axes_.destination.period();
-    const Side walk = walk_source ? Side::source : Side::destination, count = other(walk);
-    const BlockCyclicAxis &walked = axes_[walk], &counted = axes_[count];
-    const auto count_at = [&](int64_t t) {
-        return counted.below(t, end[count]) - counted.below(t, begin[count]);
-    };
-
-    const int64_t common = bounded_lcm(walked.period(), counted.period(), extent_);
-    const int64_t repeats = common > 0 ? extent_ / common : 0;
-    const int64_t tail = common > 0 ? extent_ % common : 0;
     int64_t total = 0;
-    for_each_block(walked, begin[walk], end[walk], common, [&](int64_t lo, int64_t hi) {
-        const int64_t at_lo = count_at(lo);
-        total += repeats * (count_at(hi) - at_lo);
-        if (lo < tail) total += count_at(std::min(hi, tail)) - at_lo;
-    });
+    for (const AxisSet& from : axes_.source.held(source_begin, source_end, extent_))
+        for (const AxisSet& to :
+             axes_.destination.held(destination_begin, destination_end, extent_))
+            total += intersect(from, 0, to, 0, extent_).size();
+    return total;
+}
+
+int64_t AxisOverlap::elems(Side side, int64_t coordinate) const {
+    int64_t total = 0;
+    for (AxisSet set : axes_[side].held(coordinate, coordinate + 1, extent_)) {
+        total += set.size();
+        set.end = std::min<int64_t>(set.end, 0);
+        total -= set.size();
+    }
     return total;
 }
 

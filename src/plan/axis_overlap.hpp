@@ -2,6 +2,7 @@
 // Numbers of indices that source and destination coordinates share, by dimension and by grid.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -34,8 +35,9 @@ struct BlockCyclicAxis {
     }
     /// The length of a round of blocks, or the largest integer.
     std::int64_t period() const { return geometry::bounded_multiply(block, coordinates); }
-    /// Number of positions in [0, t) that lie at a coordinate below `upper` (0 .. coordinates).
-    std::int64_t below(std::int64_t t, std::int64_t upper) const;
+    /// The positions below `extent` that lie at coordinates [begin, end). Those that follow each
+    /// other in the order of dealing are one set. The sets may begin before position 0.
+    std::array<AxisSet, 2> held(std::int64_t begin, std::int64_t end, std::int64_t extent) const;
 };
 
 /// What the pairs of coordinates of one dimension share. The coordinates of all dimensions together
@@ -54,9 +56,7 @@ public:
     std::int64_t shared(std::int64_t source_begin, std::int64_t source_end,
                         std::int64_t destination_begin, std::int64_t destination_end) const;
     /// Positions of the section at a coordinate of a side.
-    std::int64_t elems(Side side, std::int64_t coordinate) const {
-        return axes_[side].below(extent_, coordinate + 1) - axes_[side].below(extent_, coordinate);
-    }
+    std::int64_t elems(Side side, std::int64_t coordinate) const;
     /// Number of coordinates of the other side with which a coordinate shares something.
     std::int64_t peers(Side side, std::int64_t c) const { return peers_[side][to_index(c)]; }
     /// Number of pairs of coordinates for each number (> 0) of shared positions.
@@ -64,7 +64,7 @@ public:
 
 private:
     static std::size_t to_index(std::int64_t i) { return static_cast<std::size_t>(i); }
-    void count_by_walking(std::int64_t common_period);
+    void count_by_walking(std::int64_t period);
     /// `whole` is the side that has one block each.
     void count_by_intervals(Side whole);
 
