@@ -156,48 +156,41 @@ private:
         BoxCompiler(content, sides_, order_, products_)(done_elems_);
     }
 
+    /// Places in memory lie inside its blocks, those in the message before its end.
     void add(const ProductPiece& content) {
-        // Places in memory lie inside its blocks, those in the message before its end.
-        products_.append_fitting(placed(content, sides_, done_elems_, order_));
-    }
-
-    static Product placed(const ProductPiece& content, const PerSide<RelationSide>& sides,
-                          std::int64_t done_elems, MessageOrder order) {
-        Product product;
         BlockMemories memory;
+        Nest nest;
         for (const Side side : both_sides) {
-            if (sides[side].memory) memory[side] = &memory_of(sides[side], content.block(side));
-            product.offset_bytes(side) =
-                memory[side] ? memory[side]->offset_bytes : done_elems * sides[side].elem_bytes;
+            const RelationSide& on = sides_[side];
+            if (on.memory) {
+                memory[side] = &memory_of(on, content.block(side));
+                check_piece_inside(content, on, *memory[side], side);
+            }
+            nest.start[side] =
+                memory[side] ? memory[side]->offset_bytes : done_elems_ * on.elem_bytes;
         }
-        for (const Side side : both_sides)
-            if (memory[side]) check_piece_inside(content, sides[side], *memory[side], side);
         const std::size_t dims = content.axes.size();
-        product.axes.resize(dims);
+        ProductBuilder::Owners tables(dims);
+        nest.axes.resize(dims);
         std::int64_t inner_elems = 1;
         for (std::size_t k = dims; k-- > 0;) {
-            const bool row_major = order == MessageOrder::row_major;
+            const bool row_major = order_ == MessageOrder::row_major;
             const PieceAxis& axis = content.axes[row_major ? k : dims - 1 - k];
-            product.axes[k] = placed(axis, memory, sides, inner_elems);
-            inner_elems *= axis.table->size();
+            NestAxis& made = nest.axes[k];
+            tables[k] = axis.table;
+            for (const Side side : both_sides) {
+                made.stride[side] =
+                    memory[side] ? axis.sign(side) * memory[side]->strides_bytes[axis.dim(side)]
+                                 : inner_elems * sides_[side].elem_bytes;
+                if (!memory[side])
+                    tables[k] = std::make_shared<const AxisTable>(axis.table->half(other(side)));
+            }
+            made.count = axis.table->size();
+            made.table = tables[k].get();
+            inner_elems *= made.count;
         }
-        return product;
-    }
-
-    /// An axis between its blocks' memories, or a memory and a message in which `inner_elems` stand
-    /// between one position and the next.
-    static ProductAxis placed(const PieceAxis& axis, const BlockMemories& memory,
-                              const PerSide<RelationSide>& sides, std::int64_t inner_elems) {
-        ProductAxis made;
-        made.table = axis.table;
-        for (const Side side : both_sides) {
-            made.stride_bytes(side) =
-                memory[side] ? axis.sign(side) * memory[side]->strides_bytes[axis.dim(side)]
-                             : inner_elems * sides[side].elem_bytes;
-            if (!memory[side])
-                made.table = std::make_shared<const AxisTable>(axis.table->half(other(side)));
-        }
-        return made;
+        fold_nest(nest);
+        products_.append(nest, tables);
     }
 
     /// Positions of axes along one dimension add up.
@@ -235,15 +228,16 @@ private:
                              std::int64_t message_elems) const {
         PerSide<RelationSide> sides = sides_;
         sides[other(kept)].memory = nullptr;
-        ProductPiece half{content, {}};
         const Region& box = content.box(kept);
+        BoxList half{{BoxShape{box.dims(), {}}},
+                     {{content.source_block, content.destination_block, 0}},
+                     box.size()};
         for (int d = 0; d < box.dims(); ++d)
-            half.axes.push_back({std::make_shared<const AxisTable>(
-                                     AxisTable::interval(box.lo()[d], box.lo()[d], box.extent(d))),
-                                 d, d});
-        return AddressRelation::from_products(
-            {placed(half, sides, message_elems, MessageOrder::row_major)}, sides_.source.elem_bytes,
-            sides_.destination.elem_bytes);
+            half.shapes.front().axis[static_cast<std::size_t>(d)] = {box.lo()[d], box.lo()[d],
+                                                                     box.extent(d), d, d};
+        ProductBuilder product({sides_.source.elem_bytes, sides_.destination.elem_bytes});
+        BoxCompiler(half, sides, MessageOrder::row_major, product)(message_elems);
+        return RelationAccess::make(product.finish());
     }
 
     void add(const IndexPiece& content) {

@@ -22,39 +22,23 @@ bool is_empty(const Product& product) {
     return false;
 }
 
-Nest nest_of(const Product& product) {
-    Nest nest{{product.source_offset_bytes, product.destination_offset_bytes}, {}};
-    nest.axes.reserve(product.axes.size());
-    for (const ProductAxis& axis : product.axes)
-        nest.axes.push_back(
-            {{axis.table->size(), {axis.source_stride_bytes, axis.destination_stride_bytes}},
-             axis.table.get()});
-    return nest;
-}
-
 }  // namespace
 
 void ProductBuilder::append(const Product& product) {
     if (is_empty(product)) return;
+    Nest nest{{product.source_offset_bytes, product.destination_offset_bytes}, {}};
     std::vector<AddressPair> reach;
-    reach.reserve(product.axes.size());
-    for (const ProductAxis& axis : product.axes) reach.push_back(reach_of(*axis.table));
-    Nest nest = nest_of(product);
+    Owners owners;
+    for (const ProductAxis& axis : product.axes) {
+        nest.axes.push_back(
+            {{axis.table->size(), {axis.source_stride_bytes, axis.destination_stride_bytes}},
+             axis.table.get()});
+        reach.push_back(reach_of(*axis.table));
+        owners.push_back(axis.table);
+    }
     if (const char* excess = excess_of(nest, reach))
         throw make_error(ErrorCode::out_of_range, "a product has ", excess);
-    append_folded(nest, product);
-}
-
-void ProductBuilder::append_fitting(const Product& product) {
-    Nest nest = nest_of(product);
-    append_folded(nest, product);
-}
-
-void ProductBuilder::append_folded(Nest& nest, const Product& product) {
     fold_nest(nest);
-    Owners owners;
-    if (std::ranges::any_of(nest.axes, [](const NestAxis& axis) { return axis.table != nullptr; }))
-        for (const ProductAxis& axis : product.axes) owners.push_back(axis.table);
     append(nest, owners);
 }
 

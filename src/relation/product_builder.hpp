@@ -27,8 +27,6 @@ public:
     /// folded. Throws out_of_range where 64 bits do not hold its addresses, and, as all below,
     /// beyond 2^59 elements in all.
     void append(const Product& product);
-    /// The same of a product with elements whose addresses are known to fit.
-    void append_fitting(const Product& product);
     /// `owners` hold the tables of the nest's axes.
     void append(const Nest& nest, const Owners& owners = {}) {
         place(shape_of(nest.axes, owners), nest.start);
@@ -62,7 +60,6 @@ private:
     static constexpr std::size_t few_tables = 8;
 
     [[noreturn]] static void refuse_elems();
-    void append_folded(Nest& nest, const Product& product);
     std::int64_t table_number(const AxisTable* table, const Owners& owners);
 
     std::shared_ptr<ProductStorage> made_;
