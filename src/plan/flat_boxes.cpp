@@ -18,65 +18,42 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "relation/extent.hpp"
+#include "relation/table_cursor.hpp"
 
 namespace datamover::plan {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-/// Turns the numbers of a set that are grouped into positions in a block, run by run.
+/// Turns the numbers of a set that are grouped into positions in a block.
 class Spread {
 public:
     explicit Spread(const FlatAxis& axis) : axis_(axis) {}
 
-    std::vector<AxisRun> operator()(const std::vector<AxisRun>& runs) {
+    std::vector<AxisRun> operator()(const AxisTable& numbers) {
         made_.clear();
-        for (const AxisRun& run : runs) add(run);
+        for (TableCursor cursor(numbers); !cursor.done();) {
+            const std::int64_t number = cursor.position(Side::destination);
+            const std::int64_t length =
+                std::min(cursor.left_in_block(), axis_.group - number % axis_.group);
+            TableCursor ahead = cursor;
+            AxisRun run = ahead.take(length, cursor.pieces_of(length));
+            const std::int64_t step = run.destination_step;
+            const bool by_groups = step % axis_.group == 0;
+            const bool in_one_group =
+                step >= 0 && number % axis_.group + (run.count - 1) * step + length <= axis_.group;
+            if (by_groups || in_one_group)
+                cursor = ahead;
+            else
+                run = cursor.take(length, 1);
+            keep(run, by_groups ? step / axis_.group * axis_.group_step : step * axis_.step);
+        }
         return std::move(made_);
-    }
-
-    /// Throws unsupported unless so many runs can be kept in each of so many periods.
-    static void check(std::size_t runs, std::int64_t periods) {
-        constexpr std::int64_t most_runs = std::int64_t{1} << 20;
-        if (periods > most_runs / static_cast<std::int64_t>(std::max<std::size_t>(runs, 1)))
-            throw make_error(ErrorCode::unsupported,
-                             "blocks of rows meet ranges of the flattened array in more than ",
-                             most_runs, " runs along one dimension");
     }
 
 private:
     std::int64_t position(std::int64_t number) const {
         return number / axis_.group * axis_.group_step + number % axis_.group * axis_.step;
-    }
-    bool in_one_group(std::int64_t first, std::int64_t last) const {
-        return first / axis_.group == last / axis_.group;
-    }
-
-    void add(const AxisRun& run) {
-        const std::int64_t step = run.destination_step;
-        const std::int64_t end_of_first = run.destination + run.length - 1;
-        const std::int64_t last = end_of_first + (run.count - 1) * step;
-        if (in_one_group(run.destination, end_of_first)) {
-            if (run.count == 1 || step % axis_.group == 0)
-                return keep(run, step / axis_.group * axis_.group_step);
-            if (step >= 0 && in_one_group(run.destination, last))
-                return keep(run, step * axis_.step);
-        }
-        if (run.count > 1) {
-            for (std::int64_t k = 0; k < run.count; ++k)
-                add({run.source + k * run.source_step, run.destination + k * step, run.length, 1, 0,
-                     0});
-            return;
-        }
-        // To the end of its first group, whole groups, and the rest.
-        const std::int64_t head = axis_.group - run.destination % axis_.group;
-        const std::int64_t whole = (run.length - head) / axis_.group * axis_.group;
-        add({run.source, run.destination, head, 1, 0, 0});
-        if (whole > 0)
-            add({run.source + head, run.destination + head, axis_.group, whole / axis_.group,
-                 axis_.group, axis_.group});
-        if (const std::int64_t rest = run.length - head - whole; rest > 0)
-            add({run.source + head + whole, run.destination + head + whole, rest, 1, 0, 0});
     }
 
     /// Blocks each within one group, their first positions `block_step` apart.
@@ -95,7 +72,11 @@ private:
     }
 
     void push(AxisRun run) {
-        check(made_.size() + 1, 1);
+        constexpr std::size_t most_runs = std::size_t{1} << 20;
+        if (made_.size() == most_runs)
+            throw make_error(ErrorCode::unsupported,
+                             "blocks of rows meet ranges of the flattened array in more than ",
+                             most_runs, " runs along one dimension");
         if (run.count == 1) run.source_step = run.destination_step = 0;
         made_.push_back(run);
     }
@@ -159,11 +140,8 @@ private:
             // The set counts from the range that the row begins in, or from the next before it.
             const std::int64_t before = std::max<std::int64_t>(base - ranges_.first, 0);
             const std::int64_t skipped = before / ranges_.period;
-            FlatAxis& axis = box_.axis[static_cast<std::size_t>(d)];
-            axis = {};
-            axis.set = ranges_;
-            axis.set.first = ranges_.first + skipped * ranges_.period - base;
-            axis.set.end = std::min(ranges_.end - base, shape_[d]);
+            begin_axis(d, {ranges_.first + skipped * ranges_.period - base, ranges_.length,
+                           ranges_.period, std::min(ranges_.end - base, shape_[d])});
             emit(d, skipped * ranges_.length);
             return;
         }
@@ -203,9 +181,7 @@ private:
             return;
         }
         work_.step();
-        FlatAxis& axis = box_.axis[static_cast<std::size_t>(d)];
-        axis = {};
-        axis.set = AxisSet::interval(x - base, y - base);
+        begin_axis(d, AxisSet::interval(x - base, y - base));
         emit(d, position);
     }
 
@@ -229,12 +205,8 @@ private:
             ++row;
         }
         if (row < end && take_rows(d, row, end, period)) {
-            for (int k = d + 1; k <= last(); ++k) {
-                FlatAxis& axis = box_.axis[static_cast<std::size_t>(k)];
-                axis = {};
-                axis.set = AxisSet::interval(0, shape_[k]);
-                axis.group_step = strides_[k];
-            }
+            for (int k = d + 1; k <= last(); ++k)
+                begin_axis(k, AxisSet::interval(0, shape_[k])).group_step = strides_[k];
             emit(last(), position + (base + row * stride - x));
         }
         if (end * stride + base < y) part_of_row(end, end * stride + base, y);
@@ -243,13 +215,10 @@ private:
     /// Rows [begin, end) along a dimension, and those one or more periods further; false where
     /// nobody wants them.
     bool take_rows(int d, std::int64_t begin, std::int64_t end, const Period& period) {
-        FlatAxis& axis = box_.axis[static_cast<std::size_t>(d)];
-        axis = {};
-        const std::int64_t n = end - begin;
-        if (period.rows == never) {
-            axis.set = AxisSet::interval(begin, end);
-            axis.group_step = strides_[d];
-        } else {
+        FlatAxis& axis = begin_axis(d, AxisSet::interval(begin, end));
+        axis.group_step = strides_[d];
+        if (period.rows != never) {
+            const std::int64_t n = end - begin;
             axis.set = n == period.rows ? AxisSet::interval(begin, region_.hi()[d])
                                         : AxisSet{begin, n, period.rows, region_.hi()[d]};
             const bool even = n * strides_[d] == period.positions;
@@ -258,6 +227,10 @@ private:
             axis.step = strides_[d];
         }
         return wanted_(d, axis.set);
+    }
+
+    FlatAxis& begin_axis(int d, const AxisSet& set) {
+        return box_.axis[static_cast<std::size_t>(d)] = FlatAxis{set};
     }
 
     void emit(int d, std::int64_t position) {
@@ -290,19 +263,11 @@ PieceAxis FlatAxis::in_block(const AxisTable& numbers, std::int64_t first, int s
     Spread spread(*this);
     if (numbers.periods() <= 1 || numbers.destination_period() % group == 0)
         return axis(
-            AxisTable(spread(numbers.runs()), numbers.periods(), numbers.source_period(),
-                      numbers.destination_period() / group * group_step, spread(numbers.tail())),
+            AxisTable(spread(AxisTable(numbers.runs())), numbers.periods(), numbers.source_period(),
+                      numbers.destination_period() / group * group_step,
+                      spread(AxisTable(numbers.tail()))),
             1);
-    spread.check(numbers.runs().size(), numbers.periods());
-    std::vector<AxisRun> all;
-    for (std::int64_t p = 0; p < numbers.periods(); ++p)
-        for (AxisRun run : numbers.runs()) {
-            run.source += p * numbers.source_period();
-            run.destination += p * numbers.destination_period();
-            all.push_back(run);
-        }
-    all.insert(all.end(), numbers.tail().begin(), numbers.tail().end());
-    return axis(AxisTable(spread(all)), 1);
+    return axis(AxisTable(spread(numbers)), 1);
 }
 
 FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
