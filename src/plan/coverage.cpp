@@ -23,18 +23,14 @@ AxisSet below(AxisSet set, std::int64_t end) {
 
 }  // namespace
 
-std::int64_t SectionBlock::elems_in(const Window& window) const {
-    Point counts = window.extent;
+std::int64_t SectionBlock::elems_in(const Region& window) const {
+    Point counts = lo;
     for (int k = 0; k < counts.dims(); ++k) {
         const AxisSet& set = sets[static_cast<std::size_t>(k)];
-        const std::int64_t begin = lo[k] + window.lo[k];
-        counts[k] = below(set, begin + window.extent[k]).size() - below(set, begin).size();
+        counts[k] =
+            below(set, lo[k] + window.hi()[k]).size() - below(set, lo[k] + window.lo()[k]).size();
     }
     return counts.product();
-}
-
-bool SectionBlock::empty() const {
-    return any_is_empty(sets);
 }
 
 bool SectionBlock::lowest_in(const Region& box, Point& t) const {
@@ -47,17 +43,10 @@ bool SectionBlock::lowest_in(const Region& box, Point& t) const {
     return true;
 }
 
-std::vector<Region> uncovered(const Window& window, const std::vector<Window>& held) {
-    const auto region_of = [](const Window& w) { return Region(w.lo, w.lo + w.extent); };
-    std::vector<Region> boxes;
-    for (const Window& w : held) boxes.push_back(region_of(w));
-    return subtract_all(region_of(window), boxes);
-}
-
-void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Window& window,
-                    const std::vector<Window>& held) {
+void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Region& window,
+                    const std::vector<Region>& held) {
     Point t = frame.extent;
-    for (const Region& free : uncovered(window, held))
+    for (const Region& free : subtract_all(window, held))
         if (block.lowest_in(free, t))
             refuse_missing(block.layout, block.block, block.side,
                            frame.index(other(block.side), t));

@@ -13,11 +13,9 @@ namespace datamover::plan {
 /// What of one block of a side is a product of sets, and where the section begins in them.
 struct SectionBlock {
     /// How many elements the block holds in a window.
-    std::int64_t elems_in(const Window& window) const;
+    std::int64_t elems_in(const Region& window) const;
     /// Sets `t` to the lowest point of a box at which the block holds something, if there is one.
     bool lowest_in(const Region& box, Point& t) const;
-
-    bool empty() const;  ///< whether it holds nothing at all
 
     const Layout& layout;
     std::int64_t block;
@@ -26,13 +24,10 @@ struct SectionBlock {
     Point lo;                   ///< per dimension of t
 };
 
-/// The parts of a window that none of the windows `held` covers.
-std::vector<Region> uncovered(const Window& window, const std::vector<Window>& held);
-
 /// Throws mismatch, naming process and index, where the block holds something in the window that is
 /// in none of the boxes `held` by the other side. The cost follows the boxes.
-void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Window& window,
-                    const std::vector<Window>& held);
+void refuse_missing(const SectionBlock& block, const SectionFrame& frame, const Region& window,
+                    const std::vector<Region>& held);
 
 /// Refuses a redistribution: `block` of `layout`, on that side, needs or has to bring back an
 /// element, and nobody on the other side holds it, whose index there is given.

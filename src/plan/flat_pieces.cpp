@@ -63,12 +63,13 @@ struct FlatSide {
 
     int dims() const { return f.extent.dims(); }
     /// What a box of ranges and a set of the other side share along dimension k of t.
-    PieceAxis axis(const FlatBox& box, const AxisSet& set, const Window& w, int k) const {
+    PieceAxis axis(const FlatBox& box, const AxisSet& set, const Region& w, int k) const {
         const Side there = other(side);
-        const PieceAxis made = in_block(box, k,
-                                        intersect(set, f.lo(there)[k] + w.lo[k], along(box, k).set,
-                                                  f.lo(side)[k] + w.lo[k], w.extent[k]),
-                                        f.dim(there, k));
+        const PieceAxis made =
+            in_block(box, k,
+                     intersect(set, f.lo(there)[k] + w.lo()[k], along(box, k).set,
+                               f.lo(side)[k] + w.lo()[k], w.extent(k)),
+                     f.dim(there, k));
         return side == Side::source ? reversed(made) : made;
     }
     /// An axis of this table, whose destinations are numbers of the box's set, to the block.
@@ -80,18 +81,18 @@ struct FlatSide {
         return box.axis[static_cast<std::size_t>(f.dim(side, k))];
     }
 
-    std::vector<Window> windows_at(std::int64_t other_block) const {
+    std::vector<Region> windows_at(std::int64_t other_block) const {
         if (side == Side::destination) return sending_windows(other_layout, other_block, f);
         return {f.whole()};
     }
 
     /// A window of the section as the sets of a block of the other side that holds just that.
-    std::vector<AxisSet> sets_of(const Window& w) const {
+    std::vector<AxisSet> sets_of(const Region& w) const {
         std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
         for (int k = 0; k < dims(); ++k) {
-            const std::int64_t lo = f.lo(other(side))[k] + w.lo[k];
+            const std::int64_t lo = f.lo(other(side))[k] + w.lo()[k];
             sets[static_cast<std::size_t>(f.dim(other(side), k))] =
-                AxisSet::interval(lo, lo + w.extent[k]);
+                AxisSet::interval(lo, lo + w.extent(k));
         }
         return sets;
     }
@@ -113,13 +114,13 @@ struct FlatSide {
 
     /// The runs between a flat block and a product of sets, in a window.
     FlatRuns runs_with(const std::vector<AxisSet>& sets, std::int64_t flat_block,
-                       const Window& w) const {
+                       const Region& w) const {
         const std::vector<AxisSet> in_flat = sets_in_flat(sets);
         std::vector<HeldAxis> axes(in_flat.size());
         for (int k = 0; k < dims(); ++k) {
             const auto d = static_cast<std::size_t>(f.dim(side, k));
-            const std::int64_t lo = f.lo(side)[k] + w.lo[k];
-            axes[d] = {in_flat[d], lo, lo + w.extent[k], f.dim(other(side), k)};
+            const std::int64_t lo = f.lo(side)[k] + w.lo()[k];
+            axes[d] = {in_flat[d], lo, lo + w.extent(k), f.dim(other(side), k)};
         }
         return {flat.flat_set(flat_block), flat.shape(), std::move(axes)};
     }
@@ -151,7 +152,7 @@ public:
             product_pieces(
                 own_, side.f,
                 {side.layout, own_.block, side.side, std::move(sets), side.f.lo(side.side)}, false,
-                [&](int k, const AxisSet& set, const Window& w) {
+                [&](int k, const AxisSet& set, const Region& w) {
                     if (k == 0) work_.step();  // also of pairs that turn out to share nothing
                     return side.axis(box, set, w, k);
                 },
@@ -214,18 +215,18 @@ private:
             if (!own_.meets(flat)) continue;
             const BlockPair blocks = own_.pair_with(flat);
             if (by_runs) {
-                for (const Window& w : windows)
+                for (const Region& w : windows)
                     visit(counted(blocks, side.runs_with(sets, flat, w)));
                 continue;
             }
             for_each_box(flat, wanted, [&](const FlatBox& box) {
-                for (const Window& w : windows) visit_pair(box, sets, blocks, w);
+                for (const Region& w : windows) visit_pair(box, sets, blocks, w);
             });
         }
     }
 
     void visit_pair(const FlatBox& box, const std::vector<AxisSet>& sets, const BlockPair& blocks,
-                    const Window& w) {
+                    const Region& w) {
         work_.step();
         ProductPiece piece{blocks, {}};
         for (int k = 0; k < side.dims(); ++k) {
@@ -245,7 +246,7 @@ private:
             work_.step();
             const auto sets = side.other_layout.axis_sets(block);
             if (any_is_empty(sets)) continue;
-            for (const Window& w : side.windows_at(block)) {
+            for (const Region& w : side.windows_at(block)) {
                 RangesPiece piece =
                     counted(own_.pair_with(block), side.runs_with(sets, own_.block, w));
                 elems += piece.elems;
@@ -261,20 +262,20 @@ private:
         }
         const FloorPlan* boxes = side.other_layout.floor_plan();
         if (!boxes || !own_.needs_all()) return;
-        const Window all = side.f.whole();
+        const Region all = side.f.whole();
         const RangesPiece whole = counted({}, side.runs_with(side.sets_of(all), own_.block, all));
         if (own_.finds_all(*boxes, elems, whole.elems)) return;
         const auto held =
             windows_of(*boxes, boxes->find(boxes->bounding_box()), side.f, other(side.side));
-        for (const Region& free : uncovered(all, held)) refuse_any_in({free.lo(), free.shape()});
+        for (const Region& free : subtract_all(all, held)) refuse_any_in(free);
     }
 
     /// Throws if the flat block has an element in this window, of which no box holds any.
-    void refuse_any_in(const Window& w) {
+    void refuse_any_in(const Region& w) {
         const auto sets = side.sets_of(w);
         const RangesPiece piece = counted({}, side.runs_with(sets, own_.block, w));
         piece.runs->for_each(0, piece.end, [&](const FlatRun& run) {
-            Point index = w.lo;
+            Point index = w.lo();
             for (int d = 0; d < side.dims(); ++d)
                 index[d] = sets[static_cast<std::size_t>(d)].first + run.other[d];
             refuse_missing(side.layout, own_.block, side.side, index);

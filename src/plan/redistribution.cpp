@@ -16,9 +16,9 @@ namespace {
 
 /// Between oriented sets; of a flipped source, the table has the positions with the sign changed.
 PieceAxis axis_between(const AxisSet& source, const AxisSet& destination, const SectionFrame& f,
-                       const Window& w, int k) {
-    AxisTable table = intersect(source, f.source_lo[k] + w.lo[k], destination,
-                                f.destination_lo[k] + w.lo[k], w.extent[k]);
+                       const Region& w, int k) {
+    AxisTable table = intersect(source, f.source_lo[k] + w.lo()[k], destination,
+                                f.destination_lo[k] + w.lo()[k], w.extent(k));
     const int sign = f.sign(Side::source, k);
     if (sign < 0) table = table.shifted(-source.local(source.end - 1), 0);
     return {std::make_shared<const AxisTable>(std::move(table)), f.dim(Side::source, k), k, sign};
@@ -27,7 +27,7 @@ PieceAxis axis_between(const AxisSet& source, const AxisSet& destination, const 
 /// Where two boxes, of oriented intervals per dimension of t, meet in a window. Returns the number
 /// of elements.
 std::int64_t visit_box(const BlockPair& blocks, const PerSide<std::span<const AxisSet>>& sets,
-                       const SectionFrame& f, const Window& w, PieceVisitor& visitor) {
+                       const SectionFrame& f, const Region& w, PieceVisitor& visitor) {
     BoxShape box;
     box.dims = f.extent.dims();
     for (int k = 0; k < box.dims; ++k) {
@@ -35,10 +35,9 @@ std::int64_t visit_box(const BlockPair& blocks, const PerSide<std::span<const Ax
         const AxisSet &from = sets.source[i], &to = sets.destination[i];
         const std::int64_t source = geometry::subtract(f.source_lo[k], from.first);
         const std::int64_t destination = geometry::subtract(f.destination_lo[k], to.first);
-        const std::int64_t lo = std::max({w.lo[k], -source, -destination});
-        const std::int64_t hi =
-            std::min({w.lo[k] + w.extent[k], geometry::subtract(from.end, f.source_lo[k]),
-                      geometry::subtract(to.end, f.destination_lo[k])});
+        const std::int64_t lo = std::max({w.lo()[k], -source, -destination});
+        const std::int64_t hi = std::min({w.hi()[k], geometry::subtract(from.end, f.source_lo[k]),
+                                          geometry::subtract(to.end, f.destination_lo[k])});
         if (lo >= hi) return 0;
         box.axis[i] = {source + lo, destination + lo, hi - lo, f.dim(Side::source, k), k};
     }
@@ -106,9 +105,9 @@ public:
           visitor_(visitor) {}
 
     void operator()() const {
-        if (block_.empty()) return;
+        if (any_is_empty(block_.sets)) return;
         const BlockCyclic* grid = own_.layout(far_).block_cyclic();
-        for (const Window& w : windows_at(own_.own, own_.block, f_.whole())) {
+        for (const Region& w : windows_at(own_.own, own_.block, f_.whole())) {
             if (grid)
                 with_grid(*grid, w);
             else
@@ -118,52 +117,73 @@ public:
 
 private:
     /// The parts of a window from which a block of a side sends; if it receives, all of it.
-    std::vector<Window> windows_at(Side side, std::int64_t block, const Window& w) const {
+    std::vector<Region> windows_at(Side side, std::int64_t block, const Region& w) const {
         if (side == Side::destination) return {w};
         return sending_windows(own_.source, block, f_);
     }
 
     const AxisSet& set(int k) const { return block_.sets[static_cast<std::size_t>(k)]; }
 
-    void with_grid(const BlockCyclic& grid, const Window& w) const {
-        const auto make_peers = [&](int k) {
-            const int d = f_.dim(far_, k);
-            const bool flips = f_.sign(far_, k) < 0;
-            const std::vector<std::int64_t> found = coordinates(grid, w, k);
-            std::vector<AxisPeer> peers;
-            peers.reserve(found.size());
-            for (const std::int64_t c : found) {
-                AxisSet held = grid.axis_set(d, c);
-                if (flips) held = held.mirrored();
-                PieceAxis axis = make_axis_(k, held, w);
-                if (!axis.table->empty()) peers.push_back({c, std::move(axis)});
+    /// A process of a grid along one dimension, with the axis of a product towards it.
+    struct AxisPeer {
+        std::int64_t coordinate;
+        PieceAxis axis;
+    };
+
+    /// All combinations of a peer of each dimension of t.
+    void with_grid(const BlockCyclic& grid, const Region& w) const {
+        std::vector<std::vector<AxisPeer>> peers;
+        for (int k = 0; k < f_.extent.dims(); ++k) {
+            peers.push_back(peers_along(grid, w, k));
+            if (peers.back().empty()) return;
+        }
+        Point at = grid.grid();
+        std::vector<PieceAxis> axes(peers.size());
+        std::vector<std::size_t> number(peers.size(), 0);
+        for (;;) {
+            for (std::size_t k = 0; k < peers.size(); ++k) {
+                at[f_.dim(far_, static_cast<int>(k))] = peers[k][number[k]].coordinate;
+                axes[k] = peers[k][number[k]].axis;
             }
-            return peers;
-        };
-        match_grid(grid, f_, far_, make_peers, [&](std::int64_t block, const auto& axes) {
-            own_.for_each_replica(grid, block, [&](const BlockPair& blocks) {
+            own_.for_each_replica(grid, grid.block_at(at), [&](const BlockPair& blocks) {
                 visitor_.visit(ProductPiece{blocks, axes});
             });
-        });
+            std::size_t k = peers.size();
+            while (k > 0 && ++number[k - 1] == peers[k - 1].size()) number[--k] = 0;
+            if (k == 0) return;
+        }
     }
 
-    std::vector<std::int64_t> coordinates(const BlockCyclic& grid, const Window& w, int k) const {
+    std::vector<AxisPeer> peers_along(const BlockCyclic& grid, const Region& w, int k) const {
+        const std::vector<std::int64_t> found = coordinates(grid, w, k);
+        std::vector<AxisPeer> peers;
+        peers.reserve(found.size());
+        for (const std::int64_t c : found) {
+            AxisSet held = grid.axis_set(f_.dim(far_, k), c);
+            if (f_.sign(far_, k) < 0) held = held.mirrored();
+            PieceAxis axis = make_axis_(k, held, w);
+            if (!axis.table->empty()) peers.push_back({c, std::move(axis)});
+        }
+        return peers;
+    }
+
+    std::vector<std::int64_t> coordinates(const BlockCyclic& grid, const Region& w, int k) const {
         const int d = f_.dim(far_, k);
-        const std::int64_t lo = f_.lo(own_.own)[k] + w.lo[k], far_lo = f_.lo(far_)[k] + w.lo[k];
-        const std::int64_t n = w.extent[k];
+        const std::int64_t lo = f_.lo(own_.own)[k] + w.lo()[k], far_lo = f_.lo(far_)[k] + w.lo()[k];
+        const std::int64_t n = w.extent(k);
         // The grid is not mirrored: of a flipped dimension, both sides are seen from its end.
         if (f_.sign(far_, k) < 0)
             return peer_coordinates(set(k).mirrored(), -(lo + n), grid, d, -(far_lo + n), n);
         return peer_coordinates(set(k), lo, grid, d, far_lo, n);
     }
 
-    void with_boxes(const FloorPlan& boxes, const Window& w) const {
+    void with_boxes(const FloorPlan& boxes, const Region& w) const {
         const auto blocks = boxes.find(f_.oriented(far_, bounds_in_other(block_, f_, w)));
         std::int64_t elems = 0;
         for (const std::int64_t block : blocks) {
             if (!own_.meets(block)) continue;
             const auto far_sets = f_.oriented_sets(far_, own_.layout(far_), block);
-            for (const Window& v : windows_at(far_, block, w))
+            for (const Region& v : windows_at(far_, block, w))
                 elems += visit_pair(own_.pair_with(block), far_sets, v);
         }
         if (own_.needs_all() && !own_.finds_all(boxes, elems, block_.elems_in(w)))
@@ -172,7 +192,7 @@ private:
 
     /// What meets between two blocks in a window. Returns the number of elements.
     std::int64_t visit_pair(const BlockPair& blocks, std::span<const AxisSet> far_sets,
-                            const Window& w) const {
+                            const Region& w) const {
         if (boxes_ && std::ranges::all_of(far_sets, is_interval)) {
             PerSide<std::span<const AxisSet>> sets{block_.sets, far_sets};
             if (far_ == Side::source) std::swap(sets.source, sets.destination);
@@ -339,7 +359,7 @@ void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
     const SectionBlock held{own.layout(own.own), own.block, own.own,
                             f.oriented_sets(own.own, own.layout(own.own), own.block),
                             f.lo(own.own)};
-    const auto axis = [&](int k, const AxisSet& far, const Window& w) {
+    const auto axis = [&](int k, const AxisSet& far, const Region& w) {
         const AxisSet& near = held.sets[static_cast<std::size_t>(k)];
         return own.own == Side::source ? axis_between(near, far, f, w, k)
                                        : axis_between(far, near, f, w, k);

@@ -33,11 +33,6 @@ inline bool any_is_empty(const std::vector<AxisSet>& sets) {
     return std::ranges::any_of(sets, [](const AxisSet& set) { return set.size() == 0; });
 }
 
-/// A box of the shared coordinate t of a redistribution.
-struct Window {
-    Point lo, extent;
-};
-
 /// The shared coordinate t of a redistribution: destination dimension k runs over
 /// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
 /// t[k]. Along a flipped dimension, source index i counts as -1 - i here, so that both sides ascend
@@ -62,7 +57,7 @@ struct SectionFrame {
     Region oriented(Side side, const Region& region) const;  ///< also turns it back
     /// What a block holds, per dimension of t.
     std::vector<AxisSet> oriented_sets(Side side, const Layout& layout, std::int64_t block) const;
-    Window whole() const { return {Point::filled(extent.dims(), 0), extent}; }
+    Region whole() const { return Region::from_shape(extent); }
     /// The index of a side's array at t, and t of an index.
     Point index(Side side, const Point& t) const;
     Point t_of(Side side, const Point& index) const;
@@ -114,9 +109,9 @@ void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
 
 struct SectionBlock;
 
-/// Makes the axis of a product along dimension k of t, in a window, towards what a block of the
-/// other side holds there (oriented).
-using MakeAxis = std::function<PieceAxis(int k, const AxisSet& far, const Window& w)>;
+/// Makes the axis of a product along dimension k of t, in a window, which is a box of t, towards
+/// what a block of the other side holds there (oriented).
+using MakeAxis = std::function<PieceAxis(int k, const AxisSet& far, const Region& w)>;
 
 /// The pieces between `held`, what the block holds or a part of it, and the other side, whose
 /// blocks are products of sets. `boxes`: where both hold intervals, their pieces are boxes.
@@ -144,37 +139,6 @@ PieceAxis reversed(const PieceAxis& axis);
 
 /// The box as a product of intervals.
 ProductPiece product_of(const BlockPair& blocks, const BoxShape& box);
-
-/// The processes of a grid along one dimension, with the axis of a product towards each.
-struct AxisPeer {
-    std::int64_t coordinate;
-    PieceAxis axis;
-};
-
-/// Calls visit(block, axes) for the blocks of a grid, of its first replica, that meet something:
-/// all combinations of a peer of each dimension of t, as make_peers(k) returns them.
-template <class MakePeers, class Visit>
-void match_grid(const BlockCyclic& grid, const SectionFrame& f, Side grid_side,
-                MakePeers&& make_peers, Visit&& visit) {
-    std::vector<std::vector<AxisPeer>> peers;
-    for (int k = 0; k < f.extent.dims(); ++k) {
-        peers.push_back(make_peers(k));
-        if (peers.back().empty()) return;
-    }
-    Point coordinates = grid.grid();
-    std::vector<PieceAxis> axes(peers.size());
-    std::vector<std::size_t> at(peers.size(), 0);
-    for (;;) {
-        for (std::size_t k = 0; k < peers.size(); ++k) {
-            coordinates[f.dim(grid_side, static_cast<int>(k))] = peers[k][at[k]].coordinate;
-            axes[k] = peers[k][at[k]].axis;
-        }
-        visit(grid.block_at(coordinates), axes);
-        std::size_t k = peers.size();
-        while (k > 0 && ++at[k - 1] == peers[k - 1].size()) at[--k] = 0;
-        if (k == 0) return;
-    }
-}
 
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
 /// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.

@@ -216,32 +216,30 @@ BoxShape LocalSection::box(const SectionCopy& section) const {
 namespace {
 
 /// The part of t where a region of one side lies.
-Window window_of(const Region& of_side, const SectionFrame& f, Side side) {
+Region window_of(const Region& of_side, const SectionFrame& f, Side side) {
     const Region region = f.oriented(side, of_side);
-    const Point& lo = f.lo(side);
-    Window w{lo, lo};
-    for (int k = 0; k < lo.dims(); ++k) {
-        const int d = f.dim(side, k);
-        w.lo[k] = std::max<std::int64_t>(region.lo()[d] - lo[k], 0);
-        w.extent[k] =
-            std::max<std::int64_t>(std::min(region.hi()[d] - lo[k], f.extent[k]) - w.lo[k], 0);
+    const Point& first = f.lo(side);
+    Point lo = first, hi = first;
+    for (int k = 0; k < first.dims(); ++k) {
+        lo[k] = region.lo()[f.dim(side, k)] - first[k];
+        hi[k] = region.hi()[f.dim(side, k)] - first[k];
     }
-    return w;
+    return Region(lo, hi).intersected(f.whole());
 }
 
 }  // namespace
 
-std::vector<Window> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
+std::vector<Region> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
                                const SectionFrame& f, Side side) {
-    std::vector<Window> windows;
+    std::vector<Region> windows;
     for (const std::int64_t block : blocks)
         windows.push_back(window_of(plan.region(block), f, side));
     return windows;
 }
 
-std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
+std::vector<Region> sending_windows(const Layout& source, std::int64_t block,
                                     const SectionFrame& f) {
-    std::vector<Window> windows;
+    std::vector<Region> windows;
     if (const FloorPlan* fp = source.floor_plan()) {
         for (const Region& r : fp->exclusive_regions(block))
             windows.push_back(window_of(r, f, Side::source));
@@ -251,15 +249,14 @@ std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
     return windows;
 }
 
-Region bounds_in_other(const SectionBlock& block, const SectionFrame& f, const Window& w) {
+Region bounds_in_other(const SectionBlock& block, const SectionFrame& f, const Region& w) {
     const Side there = other(block.side);
-    Point lo = w.lo, hi = w.lo;
-    for (int k = 0; k < w.lo.dims(); ++k) {
+    Point lo = w.lo(), hi = w.lo();
+    for (int k = 0; k < w.dims(); ++k) {
         const AxisSet& s = block.sets[static_cast<std::size_t>(k)];
         const int d = f.dim(there, k);
-        const std::int64_t end = w.lo[k] + w.extent[k];
-        lo[d] = f.lo(there)[k] + std::clamp(s.lower() - block.lo[k], w.lo[k], end);
-        hi[d] = f.lo(there)[k] + std::clamp(s.upper() - block.lo[k], w.lo[k], end);
+        lo[d] = f.lo(there)[k] + std::clamp(s.lower() - block.lo[k], w.lo()[k], w.hi()[k]);
+        hi[d] = f.lo(there)[k] + std::clamp(s.upper() - block.lo[k], w.lo()[k], w.hi()[k]);
     }
     return {lo, hi};
 }

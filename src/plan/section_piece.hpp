@@ -66,15 +66,15 @@ std::vector<bool> permuted(const std::vector<bool>& flip, const std::vector<int>
 // Windows of a redistributed section that a floor plan's blocks hold.
 
 /// Where the blocks of one side's layout lie.
-std::vector<Window> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
+std::vector<Region> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
                                const SectionFrame& f, Side side);
 
 /// Where a source block sends from: everywhere, or where no lower-numbered block of a floor plan
 /// holds the same points.
-std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
+std::vector<Region> sending_windows(const Layout& source, std::int64_t block,
                                     const SectionFrame& f);
 
 /// The box, on the other side, around what a block holds in a window.
-Region bounds_in_other(const SectionBlock& block, const SectionFrame& f, const Window& w);
+Region bounds_in_other(const SectionBlock& block, const SectionFrame& f, const Region& w);
 
 }  // namespace datamover::plan
