@@ -18,8 +18,6 @@ namespace datamover::plan {
 namespace {
 
 std::int64_t block_of(const Piece& piece, Side side) {
-    if (const auto* list = std::get_if<BoxList>(&piece.content))
-        return list->boxes.front().block(side);
     return std::visit(
         [&](const auto& content) {
             if constexpr (requires { content.block(side); }) return content.block(side);
@@ -47,11 +45,6 @@ std::string written_by(const Touch& w) {
 }  // namespace
 
 Region section(const Layout& layout, const Piece& piece, Side side) {
-    if (const auto* list = std::get_if<BoxList>(&piece.content)) {
-        const PlacedBox& first = list->boxes.front();
-        const BlockPair blocks{first.source_block, first.destination_block};
-        return section(layout, {product_of(blocks, list->shape_of(first))}, side);
-    }
     const auto* product = std::get_if<ProductPiece>(&piece.content);
     const auto* reshape = std::get_if<ReshapePiece>(&piece.content);
     if (!layout.has_products() || (!product && !reshape)) return layout.domain();

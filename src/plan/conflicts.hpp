@@ -11,6 +11,7 @@
 #include "datamover/memory_layout.hpp"
 #include "datamover/region.hpp"
 #include "datamover/side.hpp"
+#include "plan/redistribution.hpp"
 
 namespace datamover::plan {
 
@@ -47,8 +48,8 @@ void check_overlaps(std::span<const BoundParts> move, std::int64_t rank);
 
 // Pieces of a process's blocks that a move touches, for checks and their messages.
 
-/// The smallest region, in global indices, that holds what a piece takes from (brings into) its
-/// block, of a list what its first box does; ghosts included.
+/// The smallest region, in global indices, that holds what a piece, no list of boxes, takes from
+/// (brings into) its block; ghosts included.
 Region section(const Layout& layout, const Piece& piece, Side side);
 
 /// A piece about one pair of blocks, read (side source) or written, and the process it goes to or
@@ -64,7 +65,7 @@ struct Touch {
 [[noreturn]] void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer);
 
 /// Calls visit(const Touch&) for every pair of blocks that a process reads or writes: boxes come
-/// one by one.
+/// one by one, as products.
 template <class Visit>
 void for_each_touch(const BoundParts& parts, Side side, Visit&& visit) {
     const bool reads = side == Side::source;
@@ -76,12 +77,10 @@ void for_each_touch(const BoundParts& parts, Side side, Visit&& visit) {
                 visit(Touch{&array, side, peer.rank, piece});
                 continue;
             }
-            for (const PlacedBox& box : list->boxes) {
-                const BoxShape& shape = list->shape_of(box);
-                const PlacedBox alone{box.source_block, box.destination_block, 0};
-                visit(
-                    Touch{&array, side, peer.rank, Piece{BoxList{{shape}, {alone}, shape.size()}}});
-            }
+            for (const PlacedBox& box : list->boxes)
+                visit(Touch{&array, side, peer.rank,
+                            Piece{product_of({box.source_block, box.destination_block},
+                                             list->shape_of(box))}});
         }
 }
 

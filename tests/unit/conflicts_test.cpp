@@ -156,9 +156,13 @@ TEST(Conflicts, SectionsAreNamedInGlobalIndices) {
     MotionPlan plan(array.layout, array.layout);
     plan.add_section(1, Region({6, 2}, {8, 4}), 3, Region({15, 0}, {17, 2}));
     const auto parts = plan.outgoing(0);
-    const Piece& piece = parts.front().part.pieces.front();
-    EXPECT_EQ(plan::section(array.layout, piece, Side::source), Region({6, 2}, {8, 4}));
-    EXPECT_EQ(plan::section(array.layout, piece, Side::destination), Region({15, 0}, {17, 2}));
+    const plan::BoundParts bound{array.bound(), &parts, array.bound(), &parts};
+    std::vector<Region> sections;
+    for (const Side side : {Side::source, Side::destination})
+        plan::for_each_touch(bound, side, [&](const plan::Touch& touch) {
+            sections.push_back(plan::section(array.layout, touch.piece, touch.side));
+        });
+    EXPECT_EQ(sections, (std::vector{Region({6, 2}, {8, 4}), Region({15, 0}, {17, 2})}));
 
     const Layout dealt = BlockCyclic(Point{20}, "(cyclic(3))", 2);
     const auto outgoing = redistribute(dealt, BlockCyclic(Point{20}, "(block)", 2)).outgoing(1);
