@@ -111,15 +111,6 @@ PlanTerm reversed_term(PlanTerm term) {
     return term;
 }
 
-PlanTerm adjoint_term(const PlanTerm& term) {
-    PlanTerm result = reversed_term(term);
-    if (auto* r = std::get_if<Redistribution>(&result)) {
-        r->reversed = !r->reversed;
-        r->adjoint = !r->adjoint;
-    }
-    return result;
-}
-
 bool all_ones(const Point& step) {
     return step == Point::filled(step.dims(), 1);
 }
@@ -232,9 +223,13 @@ MotionPlan MotionPlan::reversed() const {
 }
 
 MotionPlan MotionPlan::adjoint() const {
-    MotionPlan result(destination_, source_);
-    for (const PlanTerm& term : terms_)
-        result.terms_.push_back(canonical(destination_, source_, adjoint_term(term)));
+    MotionPlan result = reversed();
+    for (PlanTerm& term : result.terms_)
+        if (auto* r = std::get_if<Redistribution>(&term)) {
+            r->reversed = !r->reversed;
+            r->adjoint = !r->adjoint;
+            term = canonical(destination_, source_, term);
+        }
     return result;
 }
 
