@@ -65,7 +65,9 @@ def created(file: File, zarr_format: Any = 3) -> Iterator[Any]:
         import h5py
 
         packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
-        more = packed if file["codec"] == "gzip" else {}
+        more: dict[str, Any] = packed if file["codec"] == "gzip" else {}
+        if file["kind"] == "nc":  # time has no end
+            more["maxshape"] = (None, *shape[1:])
         with h5py.File(path, "w") as within:
             yield within.create_dataset(DATASET, shape, dtype, chunks=tuple(file["chunks"]), **more)
     else:
@@ -232,14 +234,20 @@ def by_rechunker(case: dict[str, Any]) -> None:
 
 
 def by_xarray(case: dict[str, Any]) -> None:
-    """Move a whole NetCDF file with xarray, by dask and its threads."""
+    """Move a whole NetCDF file, or many joined, with xarray, by dask and its threads."""
     import dask  # noqa: F401  (xarray's name for it where it is missing is another)
     import xarray
 
     output = case["output"]
     chunks = dict(zip("zyx", output["chunks"], strict=True))
     encoding = {DATASET: {"chunks": tuple(output["chunks"]), "compressors": zarr_codec(output)}}
-    with xarray.open_dataset(case["source"]["path"], engine="h5netcdf", chunks={}) as source:
+    path, read = case["source"]["path"], {"engine": "h5netcdf", "chunks": {}}
+    joined = {"combine": "nested", "concat_dim": "z", "join": "override", "compat": "override"}
+    with (
+        xarray.open_mfdataset(f"{path}/*.nc", **read, **joined, coords="minimal")
+        if case["source"]["kind"] == "days"
+        else xarray.open_dataset(path, **read)
+    ) as source:
         made = source.chunk(chunks).drop_encoding()
         made.to_zarr(output["path"], encoding=encoding, zarr_format=3, consolidated=False)
 
@@ -253,6 +261,22 @@ def by_h5repack(case: dict[str, Any]) -> None:
     chunks = f"{DATASET}:CHUNK={'x'.join(map(str, output['chunks']))}"
     command = ["h5repack", *filters, "-l", chunks, case["source"]["path"], output["path"]]
     subprocess.run(command, check=True)
+
+
+def by_programs(case: dict[str, Any], package: str, *join: str, rechunk: bool) -> None:
+    """Join NetCDF files into one with a program, and cut it into chunks by nccopy."""
+    if shutil.which(join[0]) is None or shutil.which("nccopy") is None:
+        raise ImportError(f"no {join[0]} or nccopy; they are in {package} and netcdf-bin")
+    source, output = case["source"]["path"], case["output"]
+    joined = output["path"] + ".nc" if rechunk else output["path"]
+    days = sorted(os.path.join(source, name) for name in os.listdir(source))
+    subprocess.run([*join, *days, joined], check=True)
+    if rechunk:
+        level = "0" if output["codec"] == "none" else "1"
+        chunks = ",".join(f"{d}/{n}" for d, n in zip("zyx", output["chunks"], strict=True))
+        command = ["nccopy", "-k", "nc4", "-d", level, "-c", chunks, joined, output["path"]]
+        subprocess.run(command, check=True)
+        os.unlink(joined)
 
 
 def coded(method: str, codecs: Sequence[Any], data: Any) -> Any:
@@ -301,6 +325,10 @@ CONTENDERS: dict[str, Callable[[dict[str, Any]], None]] = {
     "h5py": lambda case: by_slabs(case, "h5py"),
     "h5repack": by_h5repack,
     "xarray": by_xarray,
+    "nco": lambda case: by_programs(case, "nco", "ncrcat", "-h", rechunk=True),
+    "cdo": lambda case: by_programs(
+        case, "cdo", "cdo", "-s", "-f", "nc4", "mergetime", rechunk=False
+    ),
     "limit": limit,
 }
 

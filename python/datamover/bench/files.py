@@ -41,12 +41,13 @@ from datamover.bench.programs import Line
 from datamover.errors import InvalidArgument, IoFailed, MpiFailed
 
 OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
-KINDS = ("zarr", "npy", "raw", "nc", "h5")
+#: The last one: a directory of NetCDF files, one for each index of the first dimension.
+KINDS = ("zarr", "npy", "raw", "nc", "h5", "days")
 #: Kinds of sources that the other contenders read.
 READS = {
     **dict.fromkeys(OTHERS, KINDS[:4]),
-    **{"h5py": ("h5",), "h5repack": ("h5",), "xarray": ("nc",), "rechunker": ("zarr",)},
-    "limit": KINDS,
+    **{"h5py": ("h5",), "h5repack": ("h5",), "xarray": ("nc", "days"), "rechunker": ("zarr",)},
+    **{"nco": ("days",), "cdo": ("days",), "limit": KINDS[:5]},
 }
 SAVERS = ("datamover", "datamover:numpy", "tensorstore", "mpi-io")
 DTYPE = "float32"
@@ -104,6 +105,8 @@ MOVES = (
     move("hdf5-plates-none", ("h5", CUBE, "none"), ("h5", PLATE, "none")),
     move("netcdf-plates-zstd", ("nc", CUBE, "gzip"), ("zarr", PLATE, "zstd")),
     move("netcdf-plates-none", ("nc", CUBE, "none"), ("zarr", PLATE, "none")),
+    move("days-cube-zstd", ("days", SLICE, "gzip"), ("zarr", CUBE, "zstd")),
+    move("days-cube-none", ("days", SLICE, "none"), ("zarr", CUBE, "none")),
 )
 #: Eight cubes of doubles are saved on some processes, and loaded on others. The last word: whether
 #: the last dimension is cut first, instead of the first one.
@@ -206,27 +209,49 @@ def restart(run: Run, contender: str, cases: Sequence[Case], seconds: float) -> 
 
 
 def _write_source(source: File, array: np.ndarray, rechunker: bool) -> None:
+    if source["kind"] == "days":
+        os.mkdir(source["path"])
+        for day, plane in enumerate(array):
+            path = f"{source['path']}/{day:06}.nc"
+            one = source | {"kind": "nc", "path": path, "shape": (1, *plane.shape)}
+            _write_netcdf(one, plane[None], first=day)
+        return
+    if source["kind"] == "nc":
+        return _write_netcdf(source, array)
     with created(source) as file:
         file[...] = array
-        if source["kind"] == "nc":
-            for d, (name, extent) in enumerate(zip("zyx", array.shape, strict=True)):
-                scale = file.parent.create_dataset(name, data=np.arange(extent, dtype="f8"))
-                scale.make_scale(name)
-                file.dims[d].attach_scale(scale)
     if rechunker and source["kind"] == "zarr":
         with created(source | {"path": source["path"] + "2"}, zarr_format=2) as file:
             file[...] = array
 
 
+def _write_netcdf(source: File, array: np.ndarray, first: int = 0) -> None:
+    """Write an array with its coordinates; the first dimension is time, whose extent is open."""
+    with created(source) as file:
+        file[...] = array
+        for d, (name, extent) in enumerate(zip("zyx", array.shape, strict=True)):
+            numbers = np.arange(extent, dtype="f8") + (first if d == 0 else 0)
+            scale = file.parent.create_dataset(
+                name, data=numbers, chunks=(extent,), maxshape=(None if d == 0 else extent,)
+            )
+            if d == 0:
+                scale.attrs["units"] = "days since 2001-01-01"
+            scale.make_scale(name)
+            file.dims[d].attach_scale(scale)
+
+
 def _our_command(case: dict[str, Any], processes: int) -> list[str]:
     source, output = case["source"], case["output"]
-    ends = [f["path"] + f":/{DATASET}" * (f["kind"] == "h5") for f in (source, output)]
+    within = {"h5": f":/{DATASET}", "days": "/*.nc"}
+    ends = [f["path"] + within.get(f["kind"], "") for f in (source, output)]
     words = ["move", *ends, "--max-bytes", str(case["max_bytes"]), "-q"]
     if processes > 1:
         words += ["-n", str(processes)]
     if output["chunks"] is not None:
         words += ["--chunks", ",".join(map(str, output["chunks"]))]
         words += ["--compressor", output["codec"]]
+    if source["kind"] == "days":
+        words += ["--along", "z"]
     if source["kind"] == "raw":
         words += ["--shape", ",".join(map(str, source["shape"])), "--dtype", source["dtype"]]
     if source["kind"] in ("npy", "raw"):
@@ -239,7 +264,10 @@ def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
     path = case["output"]["path"]
     # Rechunker writes it within its directory; one of a NetCDF file is next to its coordinates.
     within = [place for place in (f"{path}/a.zarr", f"{path}/{DATASET}") if os.path.isdir(place)]
-    found = opened(case["output"] | {"path": (within or [path])[0]})
+    output = case["output"] | {"path": (within or [path])[0]}
+    if output["kind"] == "zarr" and os.path.isfile(path):  # NCO and CDO write NetCDF
+        output["kind"] = "nc"
+    found = opened(output)
     expected = array.transpose(case["axes"])
     step = max(1, len(expected) // 5)
     return found.shape == expected.shape and all(
