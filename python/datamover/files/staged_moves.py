@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from datamover._plan import BlockCyclic, FloorPlan, Region
+from datamover._plan import BlockCyclic, FloorPlan
 from datamover.arrays import Array, UserArrays
 from datamover.errors import InvalidState
 from datamover.files.agreement import threads_here, together
@@ -30,7 +30,6 @@ from datamover.files.chunk_plan import runs
 from datamover.files.chunk_sides import contiguous
 from datamover.files.formats import Shape, pieces_of, within
 from datamover.files.state_items import Item
-from datamover.layouts import Layout
 from datamover.movers import Mover
 from datamover.mpi import comm_address, gathered
 from datamover.plans import redistribute
@@ -237,21 +236,21 @@ def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
     """
     if item.dtype is not None and item.dtype != file.spec.dtype:
         return -1
-    boxes = _boxes(item.layout, rank)
-    if boxes is None:
+    if not isinstance(item.layout, (BlockCyclic, FloorPlan)):
         return -1
     if isinstance(item.array, UserArrays):
         item.array._part(item.layout, rank, item.dtype or file.spec.dtype)
     elif item.array is not None:
         item.array._part()
+    own = _own_boxes(item, rank)
     d = -1 if file.spec.order == "C" else 0
-    for _, view in cast(Any, item.array)._interiors(item.layout, rank):
-        if view.size and not (_runs_along(view, d) and (to_file or _takes_all(view))):
-            return -1
-    origin = [-a for a in item.origin]
-    if all(_is_whole(file, box.shifted(origin), to_file) for _, box in boxes):
-        return sum(box.size for _, box in boxes)
-    return -1
+    is_direct = own is not None and all(
+        _runs_along(view, d)
+        and (to_file or _takes_all(view))
+        and _is_whole(file, lo, view.shape, to_file)
+        for lo, view in own
+    )
+    return sum(view.size for _, view in own) if own is not None and is_direct else -1
 
 
 def is_shared_evenly(shares: Sequence[int], ranks: Sequence[int], size: int) -> bool:
@@ -271,12 +270,21 @@ def is_shared_evenly(shares: Sequence[int], ranks: Sequence[int], size: int) -> 
     return is_all and most * len(ranks) <= MOST_SHARES * size
 
 
-def direct_parts(items: dict[str, Item], rank: int) -> Iterator[tuple[str, Shape, np.ndarray]]:
-    """Yield what this process transfers: (name, index of the first element in the file, view)."""
-    for name, item in items.items():
-        views = dict(cast(Any, item.array)._interiors(item.layout, rank))
-        for block, box in _boxes(item.layout, rank) or ():
-            yield name, tuple(a - o for a, o in zip(box.lo, item.origin, strict=True)), views[block]
+def _own_boxes(item: Item, rank: int) -> list[tuple[Shape, np.ndarray]] | None:
+    """Return the blocks of a process with elements: index of the first in the file, and view.
+
+    None if they are not boxes, or a block of lower number holds their elements too.
+    """
+    held = cast(Any, item.array)._interiors(item.layout, rank)
+    views = {block: view for block, view in held if view.size}
+    found = []
+    # A block of several boxes gets several sections, and an element one from its lowest block.
+    for section in redistribute(item.layout, item.layout).sections(rank, rank):
+        box, view = section.destination_region, views.pop(section.destination_block, None)
+        if view is None or view.shape != tuple(box.shape):
+            return None
+        found.append((tuple(a - o for a, o in zip(box.lo, item.origin, strict=True)), view))
+    return None if views else found
 
 
 def _runs_along(view: np.ndarray, d: int) -> bool:
@@ -289,52 +297,18 @@ def _takes_all(view: np.ndarray) -> bool:
     return view.flags.writeable and lies_apart
 
 
-def _boxes(layout: Layout, rank: int) -> list[tuple[int, Region]] | None:
-    """Return the blocks of a process with elements, as (number, box).
-
-    None if they are not boxes, or others hold their elements too.
-    """
-    found = []
-    if isinstance(layout, FloorPlan):
-        for block in layout.blocks_of(rank):
-            box = layout.region(block)
-            if box.empty:
-                continue
-            if [(r.lo, r.hi) for r in layout.exclusive_regions(block)] != [(box.lo, box.hi)]:
-                return None
-            found.append((block, box))
-        return found
-    if not isinstance(layout, BlockCyclic) or layout.replicas != 1:
-        return None
-    extents = layout.local_shape(rank)
-    if 0 in extents:
-        return []
-    for block in layout.blocks_of(rank):
-        lo = layout.global_index(rank, [0] * layout.dims)
-        last = layout.global_index(rank, [n - 1 for n in extents])
-        if any(b - a + 1 != n for a, b, n in zip(lo, last, extents, strict=True)):
-            return None
-        found.append((block, Region(lo, [b + 1 for b in last])))
-    return found
-
-
-def _is_whole(file: Any, box: Region, to_file: bool) -> bool:
-    """Return whether a box, in indices of the file, consists of whole chunks or long runs."""
+def _is_whole(file: Any, lo: Shape, shape: Shape, to_file: bool) -> bool:
+    """Return whether a box of the file consists of whole chunks or long runs."""
     spec, granule = file.spec, file.granule
     if math.prod(granule) == 1:
-        return _run_bytes(spec, box) >= MIN_RUN_BYTES
+        run_elems = math.prod(shape) // runs(shape, spec.shape, spec.axes)
+        return run_elems * spec.dtype.itemsize >= MIN_RUN_BYTES
     if not to_file and getattr(file, "reads_parts", False):
-        wide = zip(box.shape, granule, spec.shape, strict=True)
+        wide = zip(shape, granule, spec.shape, strict=True)
         if all(n >= g or n == whole for n, g, whole in wide):
             return True
-    ends = zip(box.lo, box.hi, granule, spec.shape, strict=True)
-    return all(a % g == 0 and (b == n or b % g == 0) for a, b, g, n in ends)
-
-
-def _run_bytes(spec: Any, region: Region) -> int:
-    """Return the bytes of a run that is contiguous in the file and in a box."""
-    pieces = runs(tuple(region.shape), spec.shape, spec.axes)
-    return region.size * spec.dtype.itemsize // pieces
+    ends = zip(lo, shape, granule, spec.shape, strict=True)
+    return all(a % g == 0 and (a + k == n or (a + k) % g == 0) for a, k, g, n in ends)
 
 
 class Work:
@@ -410,7 +384,11 @@ class Work:
     def transfer_direct(self) -> None:
         """Read or write the arrays that need no mover. Collective."""
         with together(self._comm):
-            self.transfer_parts(direct_parts(self._direct, self._comm.rank))
+            self.transfer_parts(
+                (name, *part)
+                for name, item in self._direct.items()
+                for part in _own_boxes(item, self._comm.rank) or ()
+            )
 
     def transfer_parts(self, parts: Iterator[Part]) -> None:
         """Read or write parts of this process, in files that are open meanwhile. Local."""
