@@ -356,23 +356,14 @@ class AddressBlocks(AddressBytes):
 
     def __init__(self, address: str):
         super().__init__(address)
-        self._blocks: dict[int, memoryview] = {}  # the latest last; h5py admits one thread
+        #: Returns a block by its number; `cache_clear` gives the memory of all back.
+        self.block = functools.lru_cache(KEPT_BLOCKS)(self._fetched)
 
-    def forget(self) -> None:
-        """Give the memory of all blocks back."""
-        self._blocks.clear()
-
-    def block(self, number: int) -> memoryview:
-        """Return a block, which may end with the object."""
-        found = self._blocks.pop(number, None)
-        if found is None:
-            begin = number * BLOCK_BYTES
-            with _collector_off():
-                found = self.read(begin, min(begin + BLOCK_BYTES, self.size))
-            if len(self._blocks) == KEPT_BLOCKS:
-                del self._blocks[next(iter(self._blocks))]
-        self._blocks[number] = found
-        return found
+    def _fetched(self, number: int) -> memoryview:
+        """Read a block, which may end with the object."""
+        begin = number * BLOCK_BYTES
+        with _collector_off():
+            return self.read(begin, min(begin + BLOCK_BYTES, self.size))
 
 
 @contextlib.contextmanager

@@ -255,14 +255,14 @@ class OpenDataset(Reader):
         """Close the file."""
         self._file.close()
         if self._data is not None:
-            self._data.forget()
+            self._data.block.cache_clear()
 
     def reopen(self) -> None:
         """Open the file again after `close`."""
         self._file, self._dataset = reopened(*self._place, self._data)
 
 
-class OpenOutput:
+class OpenOutput(OpenDataset):
     """A dataset and its file, open for writing by one process.
 
     Parameters
@@ -273,17 +273,14 @@ class OpenOutput:
     """
 
     def __init__(self, path: str, name: str, spec: ArraySpec):
-        self.spec, self._path = spec, path
         # The writer has locked it already, in a way that HDF5 does not recognize.
-        self._file: Any = None
-        self._dataset: Any = None
-        if path:
-            self._file = h5py.File(path, "r+", locking=False)
-            self._dataset = self._file[name]
+        file = h5py.File(path, "r+", locking=False) if path else None
+        super().__init__(file, file and file[name], (path, name), spec)
 
     def naming_errors(self) -> contextlib.AbstractContextManager[None]:
         """Convert HDF5's errors in a block."""
-        return writing(f"{self._path} cannot be written", self._path, self.spec.nbytes, ENCODED)
+        path = self._place[0]
+        return writing(f"{path} cannot be written", path, self.spec.nbytes, ENCODED)
 
     def close(self) -> None:
         """Close the file, to which HDF5 writes everything that it has buffered."""

@@ -6,11 +6,11 @@ from __future__ import annotations
 import bisect
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import math
 import os
 import sys
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -214,10 +214,9 @@ class JoinedArray(Reader):
         ends = np.cumsum([part.length for part in parts]).tolist()
         self._begins = [0, *ends[:-1]]
         self.spec = dataclasses.replace(spec, shape=with_length(spec.shape, axis, ends[-1]))
-        self._lock = threading.Lock()
-        self._open: dict[int, list[Any]] = {}  # [reader, users] by part, the last used at the end
-        with self._opened(len(parts) - 1) as reader:
-            self.granule: Shape = self._boxes(reader)
+        #: Opens a part; those that were not used for the longest time are closed.
+        self._opened = functools.lru_cache(MOST_OPEN)(lambda k: _Held(self._reader(k)))
+        self.granule: Shape = self._boxes(self._opened(len(parts) - 1).reader)
 
     def _boxes(self, reader: Any) -> Shape:
         """Return the boxes that are read as a whole: chunks, or files if chunks end within them."""
@@ -250,8 +249,8 @@ class JoinedArray(Reader):
 
     def _read_part(self, k: int, lo: Shape, out: np.ndarray) -> None:
         part = self._parts[k]
-        with self._opened(k) as reader:
-            reader.read(lo, out)
+        held = self._opened(k)
+        held.reader.read(lo, out)
         if part.convert is not None:
             elements = out.view(self.spec.dtype)
             try:
@@ -259,22 +258,6 @@ class JoinedArray(Reader):
             except ValueError as e:
                 words = inexact(part.path, self._name, e, self._parts[0].path)
                 raise IoFailed(words) from None
-
-    @contextlib.contextmanager
-    def _opened(self, k: int) -> Iterator[Any]:
-        """Open a part; those that were not used for the longest time are closed."""
-        with self._lock:
-            held = self._open.pop(k, None) or [self._reader(k), 0]
-            self._open[k] = held
-            held[1] += 1
-            for other in list(self._open):
-                if len(self._open) > MOST_OPEN and self._open[other][1] == 0:
-                    self._open.pop(other)[0].close()
-        try:
-            yield held[0]
-        finally:
-            with self._lock:
-                held[1] -= 1
 
     def _reader(self, k: int) -> Any:
         part = self._parts[k]
@@ -290,6 +273,14 @@ class JoinedArray(Reader):
 
     def close(self) -> None:
         """Close all files."""
-        with self._lock:
-            while self._open:
-                self._open.popitem()[1][0].close()
+        self._opened.cache_clear()
+
+
+class _Held:
+    """An open reader, which is closed when neither the cache nor a thread holds it."""
+
+    def __init__(self, reader: Any):
+        self.reader = reader
+
+    def __del__(self) -> None:
+        self.reader.close()
