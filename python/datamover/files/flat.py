@@ -8,6 +8,7 @@ scratch memory would not stay in the cache.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import threading
@@ -34,19 +35,27 @@ MAX_SPAN_AT_ADDRESS_BYTES = 4 << 20
 #: Minimum bytes of parts that are stored past the caches, which they would leave before their use.
 MIN_STREAMED_BYTES = 1 << 20
 
-_own = threading.local()
+
+class Scratch(threading.local):
+    """Memory that each thread uses repeatedly."""
+
+    _memory = np.empty(0, np.uint8)
+
+    def memory(self, nbytes: int) -> np.ndarray:
+        """Return bytes with undefined contents, valid until the next call of this thread."""
+        if self._memory.nbytes < nbytes:
+            # Begins at a page: rows are then loaded by whole lines, and the system copies fastest.
+            fresh = np.empty(nbytes + mmap.PAGESIZE, np.uint8)
+            self._memory = fresh[-fresh.ctypes.data % mmap.PAGESIZE :]
+        return self._memory[:nbytes]
+
+
+_own = Scratch()
 
 
 def scratch(nbytes: int) -> np.ndarray:
     """Return this many bytes of this thread's memory, valid until its next call."""
-    if nbytes > SCRATCH_BYTES:
-        return np.empty(nbytes, np.uint8)
-    if not hasattr(_own, "memory"):
-        # Begins at a page: rows are then loaded by whole lines, and the system copies fastest.
-        memory = np.empty(SCRATCH_BYTES + mmap.PAGESIZE, np.uint8)
-        begin = -memory.ctypes.data % mmap.PAGESIZE
-        _own.memory = memory[begin : begin + SCRATCH_BYTES]
-    return _own.memory[:nbytes]
+    return _own.memory(nbytes) if nbytes <= SCRATCH_BYTES else np.empty(nbytes, np.uint8)
 
 
 def contiguous_pieces(array: np.ndarray) -> Iterator[np.ndarray]:
@@ -101,6 +110,9 @@ class FlatFile(Reader):
         self._offset = offset
         # A Fortran array is a C array with reversed dimensions.
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
+        inner = (self._shape[d + 1 :] for d in range(len(self._shape)))
+        #: In bytes.
+        self._strides = [math.prod(map(int, extents)) * spec.dtype.itemsize for extents in inner]
         # Avoids waiting for a pipe with the name of a chunk.
         self._flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
         self._fd = os.open(path, self._flags) if opens else -1
@@ -118,9 +130,7 @@ class FlatFile(Reader):
         """
         lo, out = self._in_file_order(lo, out)
         if out.size > 0:
-            strides = self._strides_bytes()
-            position = sum(int(i) * s for i, s in zip(lo, strides, strict=True))
-            self._read_box(self._offset + position, out, strides)
+            self._read_box(self._position(lo), out, self._strides)
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on.
@@ -149,11 +159,9 @@ class FlatFile(Reader):
             return (0,), array.reshape(1)
         return (lo, array) if self.spec.order == "C" else (lo[::-1], array.T)
 
-    def _strides_bytes(self) -> list[int]:
-        strides = [self.spec.dtype.itemsize]
-        for extent in self._shape[:0:-1]:
-            strides.insert(0, strides[0] * int(extent))
-        return strides
+    def _position(self, index: Shape) -> int:
+        """Return the offset of an element; indices of the last dimensions may be left out."""
+        return self._offset + sum(int(i) * s for i, s in zip(index, self._strides, strict=False))
 
     def _read_box(self, position: int, out: np.ndarray, strides: list[int]) -> None:
         """Fill `out` with the box at a byte position; `strides` (bytes) are those in the file."""
@@ -180,16 +188,15 @@ class FlatFile(Reader):
                     _plan.copy_strided(read, part, around_caches=True)
 
     def _write_box(self, lo: Shape, array: np.ndarray) -> None:
-        shape, strides = array.shape, self._strides_bytes()
+        shape, begin = array.shape, self._position(lo)
         # Dimensions after `split` are whole: from it on, a run is contiguous.
         split = len(shape) - 1
         while split > 0 and shape[split] == self._shape[split]:
             split -= 1
         array = np.ascontiguousarray(array)
         for index in np.ndindex(*shape[:split]):
-            first = [a + b for a, b in zip(lo, (*index, *(0,) * len(lo)), strict=False)]
-            position = sum(int(i) * s for i, s in zip(first, strides, strict=True))
-            self._write_run(self._offset + position, array[index].reshape(-1).view(np.uint8))
+            position = begin + self._position(index) - self._offset
+            self._write_run(position, array[index].reshape(-1).view(np.uint8))
 
     def _read_run(self, position: int, out: np.ndarray) -> None:
         view = memoryview(out)

@@ -82,17 +82,14 @@ class _Queue:
             if len(self._waiting) == MOST_WAITING:
                 return
             self._waiting.append((os.dup(fd), first, length))
-            if not self._is_served:
-                self._start()
-
-    def _start(self) -> None:
-        """Start the thread, which gets the pieces when the caller releases them."""
-        try:
-            threading.Thread(target=self._serve, name=THREAD).start()
-            self._is_served = True
-        except RuntimeError:
-            self.drop()
-            raise
+            if self._is_served:
+                return
+            try:  # the thread gets the pieces when the lock is released
+                threading.Thread(target=self._serve, name=THREAD).start()
+                self._is_served = True
+            except RuntimeError:
+                self.drop()
+                raise
 
     def drop(self) -> None:
         """Drop waiting pieces; the caller holds the lock."""
