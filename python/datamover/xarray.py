@@ -26,9 +26,8 @@ from datamover.files import formats, names
 from datamover.files.chunk_boxes import chunk_shape
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, slices_at
 from datamover.files.json_values import FILL_VALUE
-from datamover.files.move_job import Opener
 from datamover.files.transfer import MoveReport, move_between
-from datamover.files.whole import ToZarr
+from datamover.files.whole import OfOne, ToZarr
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 from datamover.mpi import collectively, comm_address
 
@@ -156,14 +155,10 @@ class DatasetWay(ToZarr):
         self.require_arrays("has no variables")
         return contextlib.nullcontext()
 
-    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
-        """Return input and options of one array."""
+    def of_one(self, name: str, options: MoveOptions) -> OfOne:
+        """Return input and options of one variable, and its opener."""
         said = dataclasses.replace(options, input_format="zarr")
-        return f"{self.source}:{name}", said
-
-    def opener_of(self, name: str) -> Opener:
-        """Return the opener of a variable."""
-        return lambda *_: self._open(name)
+        return f"{self.source}:{name}", said, lambda *_: self._open(name)
 
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of the group."""

@@ -41,10 +41,10 @@ def two(request, tmp_path):
 
 def replace(new, output):
     """Place a new output and remove the old one."""
-    old = placing.place(new, output, overwrite=True)
-    if old is not None:
-        assert content(old) == "old" and content(output) == "new"
-        placing.remove(old)
+    placing.place(new, output, overwrite=True)
+    assert content(output) == "new"
+    assert {content(name) for name in (new, new + ".old")} <= {"old", None}
+    placing.clean_up(new, output)
 
 
 def watch(monkeypatch, output):

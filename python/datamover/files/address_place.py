@@ -9,7 +9,6 @@ Zarr metadata are never replaced or removed.
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
@@ -24,7 +23,7 @@ from datamover.files.addresses import (
     scheme_of,
     store_at,
 )
-from datamover.files.formats import Late, option
+from datamover.files.formats import Late, log, option
 from datamover.files.json_values import dumps
 from datamover.files.placing import LocalPlace, Place
 
@@ -32,8 +31,6 @@ from datamover.files.placing import LocalPlace, Place
 MARKER = ".datamover.partial"
 #: Number of objects that are removed in one request.
 AT_ONCE = 32
-
-log = logging.getLogger("datamover")
 
 
 async def _remove(store: Any, keys: list[str]) -> None:

@@ -15,9 +15,10 @@ import sys
 import warnings
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from datamover import mpi
 from datamover.collective_calls import leaving, refused_by
 from datamover.errors import Error, IoFailed, NoMemory, PeerFailed, Timeout, class_of
 from datamover.files.at_work import share_of_cores
@@ -130,6 +131,34 @@ def together(comm: MPI.Comm | None, alarm: Any = None) -> Iterator[None]:
         take_part_with(core().agree, address, agreed)
     if address is not None:
         core().agree(address, None, "")
+
+
+def agree_on(address: int, passed: Mapping[str, Any], verb: str = "passed") -> None:
+    """Raise if values differ between processes. Collective.
+
+    Parameters
+    ----------
+    address : int
+        Address of the communicator.
+    passed : mapping
+        The values, by their plural noun, or by "NAME=" for an option. Values with the same text are
+        the same.
+    verb : str
+        For the message.
+
+    Raises
+    ------
+    Mismatch
+        On all processes; names two processes and the first values that differ.
+    """
+
+    def described() -> list[tuple[str, str]]:
+        return [
+            ("options", f"{name}{value!r}") if name.endswith("=") else (name, repr(value))
+            for name, value in passed.items()
+        ]
+
+    core().require_same(address, mpi.collectively(address, described), verb)
 
 
 #: Those that are not ended, with the error message of the other processes.

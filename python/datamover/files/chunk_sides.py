@@ -25,7 +25,8 @@ from datamover.files.chunk_plan import (
     plan_chunks,
     runs,
 )
-from datamover.files.formats import ArraySpec, Order, Reader, Shape, grid_of
+from datamover.files.flat import Scratch
+from datamover.files.formats import ArraySpec, Reader, Shape, grid_of
 
 #: Minimum size of contiguous pieces of files, if memory allows.
 GOOD_RUN_BYTES = 64 << 10
@@ -303,23 +304,10 @@ class Source:
             first = tuple(i * c for i, c in zip(cell, self.chunk, strict=True))
             return found.transpose(self._axes), first
         shape = tuple(hi[b] - lo[b] for b in self._back)
-        out = scratch.array(shape, self._dtype, reader.spec.order)
+        memory = scratch.memory(math.prod(shape) * self._dtype.itemsize)
+        out = np.ndarray(shape, self._dtype, memory, order=reader.spec.order)
         reader.read(tuple(lo[b] + a for b, a in zip(self._back, self._origin, strict=True)), out)
         return out.transpose(self._axes), lo
-
-
-class Scratch(threading.local):
-    """Memory that each thread uses repeatedly."""
-
-    def __init__(self) -> None:
-        self._memory = np.empty(0, np.uint8)
-
-    def array(self, shape: Shape, dtype: np.dtype, order: Order) -> np.ndarray:
-        """Return an array with undefined contents; the previous one becomes invalid."""
-        nbytes = math.prod(shape) * dtype.itemsize
-        if self._memory.nbytes < nbytes:
-            self._memory = np.empty(nbytes, np.uint8)
-        return np.ndarray(shape, dtype, self._memory, order=order)
 
 
 class Sink:
@@ -361,7 +349,8 @@ class Sink:
 
     def write(self, lo: Shape, chunk: np.ndarray) -> None:
         """Write a chunk that begins at `lo`, including its part beyond the array."""
-        part = chunk[tuple(slice(0, n - a) for n, a in zip(self.shape, lo, strict=True))]
+        ends: list[Any] = [slice(0, n - a) for n, a in zip(self.shape, lo, strict=True)]
+        part = chunk[(*ends, ...)]  # an array also if it is a single element
         first, part = (lo, part) if self._spec.order == "C" else (lo[::-1], part.T)
         if self._sums is not None:
             self._sums.add(first, part)

@@ -28,22 +28,12 @@ from datamover.errors import (
     Mismatch,
     Unsupported,
 )
-from datamover.files import (
-    addresses,
-    array_steps,
-    formats,
-    names,
-    placing,
-    write_back,
-    zarr_output,
-)
-from datamover.files.agreement import Unfinished, threads_here, together
+from datamover.files import addresses, formats, names, placing, write_back, zarr_output
+from datamover.files.agreement import Unfinished, agree_on, threads_here, together
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.staged_moves import MAX_BYTES
-from datamover.files.state import native_dtype
-from datamover.files.state_items import agree_on
+from datamover.files.staged_moves import MAX_BYTES, native_dtype
 from datamover.files.stripes import file_ranks
 from datamover.files.zarr_array import ZarrArray, reopened
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked, shape_of
@@ -281,12 +271,9 @@ class FileArray(Unfinished):
             member=member, shape=shape_of(self.layout), dtype=self._wanted, order=order
         )
         file_format = formats.of_input(self.path, options)
-        if order is not None and file_format.name != "raw":
-            raise InvalidArgument("order applies to new files and raw ones only")
         if file_format.name != "raw":
-            options = MoveOptions(member=member)
-        if member is not None and file_format.name != "hdf5":
-            raise InvalidArgument(f"{self.path} is not an HDF5 file: it has no {member!r}")
+            options = MoveOptions(member=member, order=order)
+        formats.check_options(options, file_format, file_format)
         file = file_format.open_reader(self.path, options)
         file.spec = dataclasses.replace(file.spec, kept=None)
         return file if self.mode == "r" else _writable(_reopened(file, self.path))
@@ -302,11 +289,9 @@ class FileArray(Unfinished):
         if isinstance(layout, (BlockCyclic, FlatCyclic)) or 0 in spec.shape:
             return
         count = self.comm.size
-        unit = (1,) * len(spec.shape)
-        regions, owners = array_steps.deal(tuple(spec.shape), unit, "C", count)
-        shares = FloorPlan(regions + np.asarray(layout.domain.lo), owners, count)
+        rows = FloorPlan.uniform(layout.domain, (count, *(1 for _ in spec.shape[1:])), count)
         try:
-            redistribute(layout, shares).incoming(self.comm.rank)
+            redistribute(layout, rows).incoming(self.comm.rank)
         except Mismatch as e:
             raise Mismatch(f"the layout does not hold every element of {self.path}: {e}") from e
 
@@ -409,7 +394,6 @@ class FileArray(Unfinished):
                 self._file.close()
         if self._place is not None:
             place, self._place = self._place, None
-            write_back.give_up()
             place.give_back()
 
     def __repr__(self) -> str:

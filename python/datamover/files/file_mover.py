@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+import numpy as np
+
 from datamover.arguments import seconds
-from datamover.arrays import Array
 from datamover.collective_calls import agreeing, refused_by
 from datamover.counted import counted
 from datamover.errors import (
@@ -27,12 +28,11 @@ from datamover.errors import (
     Unsupported,
     WrongType,
 )
-from datamover.files.agreement import together
+from datamover.files.agreement import agree_on, together
 from datamover.files.array_steps import StagedMove, Step, steps_of
 from datamover.files.at_work import Background
 from datamover.files.file_array import FileArray
 from datamover.files.staged_moves import StagedMoves, transfer
-from datamover.files.state_items import agree_on
 from datamover.layouts import BlockCyclic, FloorPlan, IndexList, Region
 from datamover.lifeline import uninterrupted
 from datamover.mover_pairs import MoverPairs
@@ -50,36 +50,32 @@ class _Flags:
     """Exchange of failures: a flag from each process to each."""
 
     def __init__(self, comm: MPI.Comm):
-        nprocs = comm.size
+        self._comm, nprocs = comm, comm.size
         everybody = FloorPlan([Region(0, nprocs)] * nprocs, list(range(nprocs)))
         mine = BlockCyclic((nprocs,), "(block)", nprocs)
-        self._own = Array(mine, "u1", comm=comm)
-        self._all = Array(everybody, "u1", comm=comm)
-        self._mover = Mover(redistribute(mine, everybody), self._own, self._all)
+        self._own, self._all = np.zeros(1, "u1"), np.zeros(nprocs, "u1")
+        self._mover = Mover(redistribute(mine, everybody), self._own, self._all, comm=comm)
 
     def start(self, failed: bool) -> Mover:
         """Send the flags; return the mover to wait for."""
-        self._own.local[...] = failed
+        self._own[...] = failed
         self._mover.start()
         return self._mover
 
     def any(self) -> bool:
         """Return, after the wait, whether any process failed."""
-        return bool(self._all.local.any())
+        return bool(self._all.any())
 
     def leave(self) -> None:
         """Notify all processes that this one has left a round in flight."""
         # The flags alone cannot: if all others have sent theirs, this round of flags ends.
-        rank = self._own.comm.rank
-        words = f"process {rank} left a mover of a file in flight"
-        core().fail(comm_address(self._own.comm), words)
-        self._mover._core.give_up()
+        words = f"process {self._comm.rank} left a mover of a file in flight"
+        core().fail(comm_address(self._comm), words)
+        self.close()
 
     def close(self) -> None:
         """Free the memory."""
         self._mover._core.give_up()
-        self._own.close()
-        self._all.close()
 
 
 class FileMover(Mover):
@@ -128,7 +124,12 @@ class FileMover(Mover):
         self._steps: list[Step] = move.steps
         agree_on(self._address, {"plans": (len(self._steps), self._to_file)})
         try:
-            self._make(move)
+            self._flags = _Flags(self._comm)
+            self._moves = StagedMoves(
+                self._comm, [move] if self._steps else [], self._to_file,
+                self._file.max_bytes // 4, keeps=True, **self._said,
+            )  # fmt: skip
+            self._moves.bind()
         except BaseException:
             self._free()
             raise
@@ -160,15 +161,6 @@ class FileMover(Mover):
             raise InvalidArgument(f'{self._file.path} was opened with mode "r", to be read')
         # Arriving elements are combined with the existing ones, or replace them.
         self._replaces = MoverOptions(**self._said).op == "replace"
-
-    def _make(self, move: StagedMove) -> None:
-        """Create staging memory, and bind movers. Collective."""
-        self._flags = _Flags(self._comm)
-        self._moves = StagedMoves(
-            self._comm, [move] if self._steps else [], self._to_file, self._file.max_bytes // 4,
-            keeps=True, **self._said,
-        )  # fmt: skip
-        self._moves.bind()
 
     def _transfer(self, k: int, writes: bool) -> None:
         parts, file = list(self._moves.parts(k)), self._file

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import glob
 import json
+import logging
 import math
 import os
 import stat
@@ -29,6 +30,8 @@ from datamover.files import addresses
 NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 #: Number of bytes that are read to recognize a file of references.
 MOST_JSON_BYTES = 1 << 12
+
+log = logging.getLogger("datamover")
 
 Shape = tuple[int, ...]
 #: Metadata that is written after everything else is created, by the names of files or objects; at

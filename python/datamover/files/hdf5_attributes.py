@@ -8,7 +8,6 @@ have a JSON form.
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from datamover.errors import Error
 from datamover.files import hdf5, hdf5_types
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, Shape, log
 from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
 from datamover.files.hdf5_types import h5py, native_of
 from datamover.files.json_values import FILL_VALUE, MISSING, MISSING_VALUE, numbers
@@ -40,7 +39,6 @@ OF_ELEMENTS = (
     *("valid_range", "valid_min", "valid_max", "flag_values", "flag_masks"),
     MISSING_VALUE,
 )
-log = logging.getLogger("datamover")
 
 
 def scale_of(array: str, dimension: str) -> str:

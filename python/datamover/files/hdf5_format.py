@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,14 +29,12 @@ from datamover.files import (
 )
 from datamover.files.addresses import AddressBlocks
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype
-from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape
+from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, log
 from datamover.files.hdf5_attributes import OF_DIMENSIONS, OF_NETCDF
 from datamover.files.hdf5_types import h5py
 from datamover.files.json_values import FILL_VALUE, flat
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
-
-log = logging.getLogger("datamover")
 
 #: The attribute with the labels of dimensions.
 LABELS = "DIMENSION_LABELS"

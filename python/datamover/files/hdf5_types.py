@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +16,10 @@ import numpy as np
 
 from datamover.errors import Unsupported
 from datamover.files.addresses import failing, needing
-from datamover.files.formats import ArraySpec
+from datamover.files.formats import ArraySpec, log
 
 #: File drivers of h5py with which a file, or an object at an address, is one run of bytes.
 DRIVERS = ("sec2", "fileobj")
-
-log = logging.getLogger("datamover")
 
 
 class _H5py:

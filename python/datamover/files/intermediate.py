@@ -93,14 +93,10 @@ class Intermediate(Reader):
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the part of a chunk inside a box, and verify its checksum."""
-        data, end = memoryview(out.reshape(-1).view(np.uint8)), bytearray(4)
-        try:
-            with open(self._file(lo), "rb") as file:
-                is_whole = file.readinto(data) == len(data) and file.readinto(end) == len(end)
-                is_whole = is_whole and not file.read(1)
-        except FileNotFoundError:
-            is_whole = False
-        if not is_whole or crc32c(data) != int.from_bytes(end, "little"):
+        data, end = memoryview(out.reshape(-1).view(np.uint8)), b""
+        with contextlib.suppress(FileNotFoundError), open(self._file(lo), "rb") as file:
+            end = file.read(5) if file.readinto(data) == len(data) else b""
+        if end != _checksum(data):
             raise IoFailed(
                 f"{self._path}, the intermediate of this move, was damaged: the part from index "
                 f"{lo} on is not what was written; run the move again"
@@ -119,11 +115,6 @@ class Intermediate(Reader):
 
     def _file(self, lo: Shape) -> str:
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
-
-
-def needs_handover(output: Any, processes: int) -> bool:
-    """Return whether this number of processes can only write the output through one of them."""
-    return processes > 1 and isinstance(output, ChunkedArray) and output.has_one_writer
 
 
 class Handover(ChunkedArray):
@@ -173,7 +164,7 @@ class Handover(ChunkedArray):
             path = os.path.join(self._directory, name)
             with open(path, "rb") as file:
                 data = memoryview(file.read())
-            if len(data) < 4 or crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
+            if data[-4:] != _checksum(data[:-4]):
                 raise _damaged(path)
             self._output.put(tuple(map(int, name.split("."))), data[:-4])
             os.unlink(path)
@@ -196,7 +187,11 @@ def _write_checked(path: str, data: Any, directory: str, what: str) -> None:
             os.mkdir(os.path.dirname(path))
         with open(path, "xb") as file:
             file.write(data)
-            file.write(crc32c(data).to_bytes(4, "little"))
+            file.write(_checksum(data))
+
+
+def _checksum(data: Any) -> bytes:
+    return crc32c(data).to_bytes(4, "little")
 
 
 def _damaged(path: str) -> IoFailed:

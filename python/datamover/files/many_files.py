@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import glob
 import itertools
-import logging
 import math
 import os
 from collections import Counter
@@ -24,7 +23,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported, WrongType
 from datamover.files import addresses, cf_time, formats, hdf5, names, zarr_group
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.formats import ArraySpec, MoveOptions, log
 from datamover.files.hdf5_chunks import GrowingOptions
 from datamover.files.hdf5_format import open_dataset
 from datamover.files.joined import (
@@ -39,10 +38,7 @@ from datamover.files.joined import (
     named,
     with_length,
 )
-from datamover.files.move_job import Opener
-from datamover.files.whole import Way
-
-log = logging.getLogger("datamover")
+from datamover.files.whole import OfOne, Way
 
 #: Attributes by which some elements of times are not times.
 NOT_PLAIN = {"scale_factor", "add_offset", "missing_value"}
@@ -120,20 +116,16 @@ class Many(Way):
             if name in self.arrays:  # not if it is another name of an array
                 self.arrays[name] = with_length(self.arrays[name], axis, length)
 
-    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
-        """Return input and options of one array."""
-        source, said = super().of_one(name, options)
+    def of_one(self, name: str, options: MoveOptions) -> OfOne:
+        """Return input and options of one array, and the opener of one from all files."""
+        source, said, opener = super().of_one(name, options)
         if name not in self._joined:
-            return source, said
+            return source, said, opener
         axis, parts = self._joined[name]
         if isinstance(said, GrowingOptions) and said.most and said.most[axis] is not None:
             most = with_length(said.most, axis, _total(parts))
             said = dataclasses.replace(said, most=most)
-        return source, said
-
-    def opener_of(self, name: str) -> Opener | None:
-        """Return the opener of an array that is joined from all files."""
-        return functools.partial(self._open, name) if name in self._joined else None
+        return source, said, functools.partial(self._open, name)
 
     def _open(self, name: str, source: str, options: MoveOptions) -> JoinedArray:
         axis, parts = self._joined[name]

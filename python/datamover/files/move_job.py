@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import math
 import os
 import time
@@ -21,20 +20,19 @@ from typing import Any, cast
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoFailed, NoMemory, Unsupported
-from datamover.files import addresses, formats, intermediate, placing, space, strings, write_back
+from datamover.files import addresses, formats, intermediate, placing, space, strings
 from datamover.files.agreement import alarmed, threads_here, together
 from datamover.files.at_work import GivenUp, cores
 from datamover.files.chunk_boxes import box_of
 from datamover.files.chunk_plan import ChunkPlan, Limits, too_little
-from datamover.files.chunk_sides import Checksums, Sink, Source, enough_bytes
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
-from datamover.files.intermediate import Handover, Intermediate, needs_handover
+from datamover.files.chunk_sides import Checksums, Scratch, Sink, Source, enough_bytes
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted, log
+from datamover.files.intermediate import Handover, Intermediate
 from datamover.files.move_plan import MOST_READS, MovePlan, Room, between, plan_move
 from datamover.files.names import checked_names
 from datamover.files.pipeline import Pipeline
 from datamover.mpi import comm_address, gathered
 
-log = logging.getLogger("datamover")
 MAX_DIMS = 8
 PHASES = ("set_up", "read", "redistribute", "write", "sync", "check")
 
@@ -129,24 +127,34 @@ class Job:
                 self.reader.reopen()
                 if self._stamp != self._stamp_of_input():  # it is read as what was planned
                     raise IoFailed(f"{self.source} changed while it was moved; move it again")
+            # If only one process can write the output, the others have none.
+            has_one_writer = getattr(self.output.shown, "has_one_writer", False)
+            hands_over = has_one_writer and self.nprocs > 1
             if not self.is_copied:
-                self.writer = self._open_writer()
+                is_here = self.rank == 0 or not hands_over
+                self.writer = self.output.open(self.path) if is_here else self.output.shown
         if self.is_copied:
-            self._copy()
+            with together(self.comm), self._timed("write"):
+                if self.rank == 0:
+                    strings.copy(self.reader, self.output, self.path, self.options)
+                self.reader.check_unchanged()
+            self.close()
             return
         source = self._source()
         if self.move_plan is not None and self.move_plan.chunk is not None:
             source = self._fill_intermediate(tell, self.move_plan.passes, self.move_plan.chunk)
-        if needs_handover(self.writer, self.nprocs):
+        if hands_over:
             self._make_directory()
             # This process writes its chunks for the one that can.
             self.writer = Handover(self.writer, self.between.path, self.rank == 0)
-        if not self.spec.shape:
-            self._move_single_element()
+        sink = Sink(self.writer, self.spec, self.sums)
+        if not self.spec.shape:  # a single element
+            with together(self.comm):
+                if self.rank == 0:
+                    sink.write((), source.read((), (), (), Scratch())[0])
         elif self.move_plan is not None:
-            sink = Sink(self.writer, self.spec, self.sums)
             self._run(self.move_plan.passes[-1], source, sink, tell)
-            if isinstance(self.writer, Handover):
+            if hands_over:
                 self._gather()
             self._remove_intermediate()
         with together(self.comm), self._timed("write"):
@@ -161,14 +169,6 @@ class Job:
     def is_copied(self) -> bool:
         """Whether one process copies it, because movers do not support its elements."""
         return self.spec.dtype.hasobject
-
-    def _copy(self) -> None:
-        """Copy elements of any length. Collective."""
-        with together(self.comm), self._timed("write"):
-            if self.rank == 0:
-                strings.copy(self.reader, self.output, self.path, self.options)
-            self.reader.check_unchanged()
-        self.close()
 
     def _verify(self, sums: Checksums) -> None:
         """Read the boxes that this process wrote, and compare."""
@@ -190,7 +190,6 @@ class Job:
             writer, self.writer = self.writer, None
             with contextlib.suppress(OSError, Error):  # of an earlier error
                 writer.close()
-        write_back.give_up()
         self._remove_intermediate()
 
     def close_input(self) -> None:
@@ -259,12 +258,6 @@ class Job:
         self.output = self.format.output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
-
-    def _open_writer(self) -> Any:
-        """Open the output; if only one process can write it, the others have none."""
-        if self.rank > 0 and needs_handover(self.output.shown, self.nprocs):
-            return self.output.shown
-        return self.output.open(self.path)
 
     @property
     def temporary(self) -> str:
@@ -365,13 +358,3 @@ class Job:
             pipeline.run(gives_up)
         for phase, seconds in pipeline.busy.items():
             self.seconds[phase] += seconds / plan.threads
-
-    def _move_single_element(self) -> None:
-        with together(self.comm):
-            if self.rank == 0:
-                element = np.empty((), self.reader.spec.dtype)
-                self.reader.read((), element)
-                element = element.astype(self.spec.dtype)
-                self.writer.write((), element)
-                if self.sums is not None:
-                    self.sums.add((), element)

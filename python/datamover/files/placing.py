@@ -8,7 +8,6 @@ import ctypes
 import dataclasses
 import errno
 import fcntl
-import logging
 import os
 import shutil
 import sys
@@ -28,7 +27,7 @@ from datamover.files import (
     zarr_group,
 )  # fmt: skip
 from datamover.files.agreement import together
-from datamover.files.formats import Late
+from datamover.files.formats import Late, log
 from datamover.files.space import HIDDEN, naming_no_space, opened
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
@@ -36,7 +35,6 @@ from datamover.mpi import gathered
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-log = logging.getLogger("datamover")
 
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
@@ -154,6 +152,7 @@ class LocalPlace(Place):
         process that removes it lists.
         """
         with lifeline.all_deferred():
+            write_back.give_up()
             lock, self._lock = self._lock, None
             if self._removes and not self._is_placed:
                 zarr_array.settle()
@@ -305,35 +304,28 @@ def _how_to_replace(overwrite_group: bool | None) -> str:
     return f"{formats.option('overwrite_group', True)} replaces all of it"
 
 
-def place(temporary: str, output: str, overwrite: bool) -> str | None:
+def place(temporary: str, output: str, overwrite: bool) -> None:
     """Give a complete output its name; the previous output gets a hidden name.
+
+    `clean_up` removes it.
 
     Files replace files atomically. Otherwise names are exchanged atomically if the file system
     supports it (renameat2). If it does not, the old output is renamed first, so that for a moment
     the name does not exist, while old and new output are both complete under hidden names.
-
-    Returns
-    -------
-    str or None
-        The hidden name of the old output, to be removed; None if there is none.
 
     Raises
     ------
     IoFailed
         The output was created in the meantime and must not be replaced.
     """
-    old = None
     zarr_group.remove_copies_around(output)
     if not overwrite:
         _place_new(temporary, output)
     elif not os.path.lexists(output) or not any(map(os.path.isdir, (temporary, output))):
         os.replace(temporary, output)  # files at once
-    elif rename_with(temporary, output, RENAME_EXCHANGE):
-        old = temporary
-    else:
-        old = _place_in_two_steps(temporary, output)
+    elif not rename_with(temporary, output, RENAME_EXCHANGE):
+        _place_in_two_steps(temporary, output)
     _sync_directory(os.path.dirname(output))
-    return old
 
 
 def _place_new(temporary: str, output: str) -> None:
@@ -348,7 +340,7 @@ def _place_new(temporary: str, output: str) -> None:
     )
 
 
-def _place_in_two_steps(temporary: str, output: str) -> str:
+def _place_in_two_steps(temporary: str, output: str) -> None:
     old = temporary + ".old"
     os.rename(output, old)
     try:
@@ -356,7 +348,6 @@ def _place_in_two_steps(temporary: str, output: str) -> str:
     except OSError:
         os.rename(old, output)
         raise
-    return old
 
 
 def rename_with(source: str, destination: str, flags: int) -> bool:

@@ -21,10 +21,10 @@ from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
 from datamover.files import names, placing, series_lock, zarr_group
 from datamover.files.addresses import failing
-from datamover.files.agreement import Unfinished, together
+from datamover.files.agreement import Unfinished, agree_on, together
 from datamover.files.growing_array import StepWriter, Variable, create
 from datamover.files.staged_moves import StagedMoves, Work
-from datamover.files.state_items import agree_on, agree_on_dtypes, check_items, state_of
+from datamover.files.state_items import agree_on_dtypes, check_items, state_of
 from datamover.files.write_back import sync_path
 from datamover.mpi import collectively, comm_address
 
@@ -207,8 +207,7 @@ class Series(Unfinished):
             self._coordinates = {n: str(a.dtype) for n, a in named.items()} if self.steps else None
         self._work = Work(self._comm, self._items, tuple(range(self._comm.size)), MOST_BYTES, True)
         held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
-        dtypes = {n: item.spec().dtype for n, item in self._items.items()}
-        for group in self._work.plan(lambda name: held()._next_step(name), dtypes):
+        for group in self._work.plan(lambda name: held()._next_step(name)):
             self._moves.append(self._work.staged(group, keeps=True))
             self._moves[-1].bind()
         self._begin(self._comm, self.path, f"the series {self.path} was not closed")

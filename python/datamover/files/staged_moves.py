@@ -311,6 +311,11 @@ def _is_whole(file: Any, lo: Shape, shape: Shape, to_file: bool) -> bool:
     return all(a % g == 0 and (a + k == n or (a + k) % g == 0) for a, k, g, n in ends)
 
 
+def native_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of numbers in the byte order of the machine; records stay unchanged."""
+    return dtype if dtype.names else dtype.newbyteorder("=")
+
+
 class Work:
     """The transfer between arrays in memory and in files, of a save, a load or a series.
 
@@ -331,9 +336,7 @@ class Work:
         self._items, self._ranks, self.max_bytes, self._to_file = items, ranks, max_bytes, to_file
         self._direct: dict[str, Item] = {}
 
-    def plan(
-        self, open: Callable[[str], Any], dtypes: Mapping[str, np.dtype], step_bytes: int = 0
-    ) -> list[list[StagedMove]]:
+    def plan(self, open: Callable[[str], Any], step_bytes: int = 0) -> list[list[StagedMove]]:
         """Find the arrays that need no mover; group the other moves into those made at once.
 
         No process has more than `step_bytes` of staging memory, or a chunk if that is larger. By
@@ -354,7 +357,8 @@ class Work:
                     chunk_bytes = math.prod(file.granule) * file.spec.dtype.itemsize
                     limit = min(most_bytes, max(step_bytes, chunk_bytes))
                     plan = redistribute(item.layout, item.layout, None, whole, whole)
-                    move = StagedMove(name, repr(name), item.array, dtypes[name], file.spec.order)
+                    dtype = item.spec().dtype if self._to_file else native_dtype(file.spec.dtype)
+                    move = StagedMove(name, repr(name), item.array, dtype, file.spec.order)
                     moves.append(steps_of(plan, move, file, self._to_file, self._ranks, limit))
                     share = direct_share(file, item, rank, self._to_file)
                     mine.append(share if goes_direct else -1)

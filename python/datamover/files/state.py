@@ -8,7 +8,6 @@ The loading processes and layouts can therefore differ from the saving ones.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,13 @@ from datamover.arrays import Array
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names
-from datamover.files.agreement import together
+from datamover.files.agreement import agree_on, together
 from datamover.files.formats import MoveOptions
-from datamover.files.staged_moves import MAX_BYTES, Work
+from datamover.files.staged_moves import MAX_BYTES, Work, native_dtype
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
     Item,
     State,
-    agree_on,
     agree_on_dtypes,
     check_items,
     communicator,
@@ -41,66 +39,45 @@ from datamover.files.state_save import Save, Saving
 from datamover.files.state_stores import Origin, Target, whole
 from datamover.files.stripes import file_ranks, writers_of
 from datamover.layouts import Layout
+from datamover.movers import converts
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def _dtypes_in(origin: Origin, targets: dict[str, Item | None]) -> dict[str, np.dtype]:
-    """Check that the contents of a file fit the targets; return the dtypes to load. Local."""
-    found = {}
-    specs = {name: origin.described(name)[0] for name in targets}
+def _checked(
+    origin: Origin, targets: dict[str, Item | None]
+) -> tuple[dict[str, np.dtype], dict[str, Any]]:
+    """Check that the contents of a file fit the targets. Local.
+
+    Returns
+    -------
+    tuple of dict
+        The dtypes to load, and what all processes must have in common, for `agree_on`.
+    """
+    dtypes, passed = {}, {}
+    described = {name: origin.described(name) for name in targets}
     for name, item in targets.items():
-        spec = specs[name]
+        spec, granule = described[name]
+        wanted = item and (item.shape, item.origin, item.array is None)
+        of_file = spec.shape, str(spec.dtype), spec.order, granule
+        passed[f"targets for {name!r}"] = (wanted, *of_file)
         if item is None:
             continue
         if item.shape != spec.shape:
             raise Mismatch(
                 f"{name!r} has the shape {spec.shape} in {origin.path}; the layout has {item.shape}"
             )
-        found[name] = native_dtype(spec.dtype)
-        if item.dtype is not None and item.dtype != found[name]:
-            _check_conversion(name, found[name], item.dtype)
-    return found
-
-
-def _described(origin: Origin, targets: dict[str, Item | None]) -> dict[str, Any]:
-    """Return what all processes must have in common, for `agree_on`. Local."""
-    found = {}
-    for name, item in targets.items():
-        wanted = item and (item.shape, item.origin, item.array is None)
-        spec, granule = origin.described(name)
-        of_file = spec.shape, str(spec.dtype), spec.order, granule
-        found[f"targets for {name!r}"] = (wanted, *of_file)
-    return found
-
-
-def _whole_arrays(origin: Origin, targets: dict[str, Item | None]) -> dict[str, np.ndarray]:
-    """Read arrays that every process requests as a whole. Local."""
-    found = {}
-    for name, item in targets.items():
-        if item is None:
-            with contextlib.closing(origin.open(name)) as file:
-                array = whole(file)
-                found[name] = array.astype(native_dtype(array.dtype), copy=False)
-    return found
-
-
-def native_dtype(dtype: np.dtype) -> np.dtype:
-    """Return the dtype of numbers in the byte order of the machine; records stay unchanged."""
-    return dtype if dtype.names else dtype.newbyteorder("=")
-
-
-def _check_conversion(name: str, stored: np.dtype, given: np.dtype) -> None:
-    from datamover.movers import converts
-
-    if not converts(stored, given):
-        raise WrongType(
-            f"{name!r} has elements of {stored} in the file; the given array has {given}: "
-            "only numbers in this machine's byte order are converted, if NumPy allows it under "
-            '"same_kind"; load into an array of the type in the file'
-        )
+        dtypes[name] = native_dtype(spec.dtype)
+        stored, given = dtypes[name], item.dtype
+        if given is not None and given != stored and not converts(stored, given):
+            raise WrongType(
+                f"{name!r} has elements of {stored} in the file; the given array has {given}: "
+                "only numbers in this machine's byte order are converted, if NumPy allows it under "
+                '"same_kind"; load into an array of the type in the file'
+            )
+    return dtypes, passed
 
 
 __all__ = ["Saving", "load", "save"]
@@ -339,7 +316,7 @@ def load(
                 f"{origin.path} holds one array; {len(found)} are to be loaded: {', '.join(found)}"
             )
         check_items(items, comm)
-        dtypes = _dtypes_in(origin, found)
+        dtypes, described = _checked(origin, found)
         refuse_shared_memory(items, comm.rank)
         values = origin.values()
         passed = {
@@ -350,7 +327,7 @@ def load(
             "names": [*found],
         }
         work = Work(comm, items, ranks, limit, to_file=False)
-        return origin, found, items, dtypes, values, passed | _described(origin, found), work
+        return origin, found, items, dtypes, values, passed | described, work
 
     origin, found, items, dtypes, values, passed, work = collectively(address, prepare)
     agree_on(address, passed)
@@ -361,8 +338,8 @@ def load(
                 item.array = Array(item.layout, dtypes[name], comm=comm)
                 made.append(item.array)
         with together(comm):
-            wholes = _whole_arrays(origin, found)
-        work.transfer(work.plan(origin.open, dtypes))
+            wholes = {n: whole(origin.open(n)) for n, item in found.items() if item is None}
+        work.transfer(work.plan(origin.open))
         with together(comm):
             origin.check_still_there()
     except BaseException:

@@ -22,9 +22,10 @@ from datamover.array_copy import overlap
 from datamover.arrays import Array, UserArrays
 from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
+from datamover.files.agreement import agree_on
 from datamover.files.formats import ArraySpec, Shape
 from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
-from datamover.mpi import collectively, core, gathered
+from datamover.mpi import collectively, gathered
 from datamover.mpi_modules import load_mpi4py
 from datamover.windows import byte_bounds
 
@@ -381,34 +382,6 @@ def bytes_digest(array: np.ndarray) -> int:
     """Return 63 bits that differ, in all likelihood, if the bytes of arrays differ."""
     found = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
     return int.from_bytes(found[:8], "little") >> 1
-
-
-def agree_on(address: int, passed: Mapping[str, Any], verb: str = "passed") -> None:
-    """Raise if values differ between processes. Collective.
-
-    Parameters
-    ----------
-    address : int
-        Address of the communicator.
-    passed : mapping
-        The values, by their plural noun, or by "NAME=" for an option. Values with the same text are
-        the same.
-    verb : str
-        For the message.
-
-    Raises
-    ------
-    Mismatch
-        On all processes; names two processes and the first values that differ.
-    """
-
-    def described() -> list[tuple[str, str]]:
-        return [
-            ("options", f"{name}{value!r}") if name.endswith("=") else (name, repr(value))
-            for name, value in passed.items()
-        ]
-
-    core().require_same(address, collectively(address, described), verb)
 
 
 def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:

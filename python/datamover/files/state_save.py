@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from datamover.collective_calls import ending, refused_by
 from datamover.errors import InvalidState, NoMemory
-from datamover.files import (
-    address_place,
-    placing,
-    write_back,
-)
+from datamover.files import address_place, placing
 from datamover.files.agreement import Unfinished, together
 from datamover.files.array_steps import StagedMove
 from datamover.files.at_work import Background
@@ -42,9 +38,8 @@ class Save:
         work = self._work
         try:
             placing.begin(self.comm, self._place, target.is_directory, target.create)
-            dtypes = {name: spec.dtype for name, spec in target.specs.items()}
             open_array = functools.partial(target.open, self._place.path)
-            groups = work.plan(open_array, dtypes, 0 if waits else work.max_bytes)
+            groups = work.plan(open_array, 0 if waits else work.max_bytes)
             if not waits:
                 self._capture(groups)
                 return Saving(self)
@@ -110,7 +105,6 @@ class Save:
     def close(self) -> None:
         """Remove the old output, or a new one that is not complete. Local."""
         if self._place is not None:
-            write_back.give_up()
             self._place.give_back()
             self._place = None
 

@@ -41,6 +41,7 @@ from datamover.files.names import (
     checked_names,
     place_of,
 )
+from datamover.files.staged_moves import native_dtype
 from datamover.files.state_items import State
 
 #: Approximate default size of chunks of distributed arrays in Zarr.
@@ -359,8 +360,9 @@ class Origin:
 
 
 def whole(reader: Any) -> np.ndarray:
-    """Read a whole array."""
-    out = np.empty(reader.spec.shape, reader.spec.dtype, order=reader.spec.order)
-    if out.size:
-        reader.read((0,) * out.ndim, out)
-    return out
+    """Read a whole array, in the byte order of the machine, and close it."""
+    with contextlib.closing(reader):
+        out = np.empty(reader.spec.shape, reader.spec.dtype, order=reader.spec.order)
+        if out.size:
+            reader.read((0,) * out.ndim, out)
+    return out.astype(native_dtype(out.dtype), copy=False)

@@ -23,7 +23,7 @@ from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
 from datamover.files import formats, hdf5_types, move_words, placing, whole
-from datamover.files.agreement import together
+from datamover.files.agreement import agree_on, together
 from datamover.files.formats import ArraySpec, Late, MoveOptions
 from datamover.files.move_job import PHASES, Job, Progress, prepare, threads_of
 from datamover.files.move_job import free_bytes as free_bytes_of
@@ -251,8 +251,6 @@ def _agree_on_plans(comm: MPI.Comm | None, way: Way, jobs: dict[str, Job]) -> No
     """Raise if processes have different inputs. Collective."""
     if comm is None:
         return
-    from datamover.files.state_items import agree_on  # loads arrays, and layouts
-
     said: dict[str, Any] = {"arrays": [*way.arrays, *way.copied]}
     for name, job in jobs.items():
         of = f" of {name!r}" if name else ""
@@ -300,8 +298,6 @@ def _with_member(path: str, member: str | None) -> str:
 
 def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveOptions]:
     """Return input, output and options, equal on all processes. Collective."""
-    from datamover.files.state_items import agree_on  # loads arrays, and layouts
-
     address = comm_address(comm)
     source, output, options = collectively(address, settle)
     named = source

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
+#: Input, options and opener of one array; None for the reader of its format.
+OfOne = tuple[str, MoveOptions, Opener | None]
 #: Form of the name of a single array.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
@@ -109,13 +111,9 @@ class Way:
         if not self.arrays and not self.copied:
             raise InvalidArgument(f"{self.source} {what}")
 
-    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
-        """Return input and options of one array."""
-        return self.source, options
-
-    def opener_of(self, name: str) -> Opener | None:
-        """Return the opener of one array's input; None for the reader of its format."""
-        return None
+    def of_one(self, name: str, options: MoveOptions) -> OfOne:
+        """Return input and options of one array, and its opener; see `Job`."""
+        return self.source, options, None
 
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create everything except the elements of `arrays`; log what is left out."""
@@ -206,10 +204,10 @@ def _shape(where: str, metadata: dict[str, Any]) -> Shape:
 class ZarrToZarr(WholeZarr, ToZarr):
     """A group that becomes another one."""
 
-    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+    def of_one(self, name: str, options: MoveOptions) -> OfOne:
         """Return input and options of one array."""
         own = dataclasses.replace(options, input_format="zarr", output_format="zarr")
-        return self.where(name), own
+        return self.where(name), own, None
 
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of a group; "" is the name of the whole."""
@@ -227,7 +225,7 @@ class ZarrToHdf5(WholeZarr):
         """Reject names that are not UTF-8."""
         self.refuse(names.is_utf8, "which is not UTF-8; rename it")
 
-    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+    def of_one(self, name: str, options: MoveOptions) -> OfOne:
         """Return input and options of one array."""
         is_text = name in self.texts
         said = dataclasses.replace(
@@ -235,7 +233,7 @@ class ZarrToHdf5(WholeZarr):
             compressor=options.compressor if self.arrays[name] and not is_text else None,
             output_dtype=np.dtype(object) if is_text else None,
         )  # fmt: skip
-        return self.where(name), said
+        return self.where(name), said, None
 
     def make(self, place: str, outputs: dict[str, Any], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
@@ -280,35 +278,32 @@ def way(source: Any, output: str, options: MoveOptions) -> tuple[Way, MoveOption
     These are the format of a Zarr output, from its enclosing group, and the name of a single HDF5
     dataset, from the input. The input may already be a way, which stays.
     """
-    found = source if isinstance(source, Way) else _whole(source, output, options)
+    found = source if isinstance(source, Way) else _way(source, output, options)
     to = formats.of_output(output, options).name
-    if found is not None:
+    if not found.is_one:
         formats.refuse(OF_ONE_ARRAY, options, f"is for one array; name it, as {ONE_ARRAY}")
     elif to == "hdf5" and options.output_member is None:
         member = options.member or os.path.splitext(os.path.basename(source.rstrip("/")))[0]
         options = dataclasses.replace(options, output_member=member)
-    if found is None:
-        found = Way(source)
     if to == "zarr":
         options = zarr_output.settled(output, options)
         found.zarr_format = options.zarr_format or 3
     return found, options
 
 
-def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
-    """Return the way for a whole file or group, or many files; None for a single array."""
+def _way(source: Any, output: str, options: MoveOptions) -> Way:
+    """Return the way for a single array, for a whole file or group, or for many files."""
     if options.along is not None:
         return _joined(source, output, options)
     if options.member is not None or options.output_member is not None:
-        return None
-    kind = _kind(source, options.output_format or _format_by_name(output), options)
-    return None if kind is None else kind(source)
+        return Way(source)
+    return _kind(source, options.output_format or _format_by_name(output), options)(source)
 
 
-def _kind(source: str, to: str | None, options: MoveOptions) -> type[Way] | None:
-    """Return the way of a Zarr group or an HDF5 file to a format; None for a single array."""
+def _kind(source: str, to: str | None, options: MoveOptions) -> type[Way]:
+    """Return the way of a Zarr group, an HDF5 file, or a single array to a format."""
     if to not in ("zarr", "hdf5"):
-        return None
+        return Way
     at_address = addresses.is_address(source)
     # At a path, opening it as an array raises the error.
     with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
@@ -319,7 +314,7 @@ def _kind(source: str, to: str | None, options: MoveOptions) -> type[Way] | None
             from datamover.files.whole_hdf5 import Hdf5ToHdf5, Hdf5ToZarr
 
             return Hdf5ToZarr if to == "zarr" else Hdf5ToHdf5
-    return None
+    return Way
 
 
 def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
@@ -330,7 +325,7 @@ def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
     if to not in ("zarr", "hdf5") or options.output_member is not None:
         raise Unsupported(f"{along} writes a Zarr group or an HDF5 file; {output} is neither")
     kind = _kind(paths[0], to, options)
-    if options.member is not None or kind is None:
+    if options.member is not None or kind.is_one:
         raise Unsupported(f"{along} joins whole NetCDF or HDF5 files, or Zarr groups")
     for path in paths:
         if f"{path}/".startswith(f"{output}/"):
@@ -380,7 +375,7 @@ def jobs_of(
     for name in way.arrays:
         has_chunks = is_one or shapes.get(name) == dims
         its = plain if has_chunks else dataclasses.replace(plain, chunks=None)
-        source, own = way.of_one(name, its)
-        inner, opener = f"/{name}" if way.has_directory else "", way.opener_of(name)
+        source, own, opener = way.of_one(name, its)
+        inner = f"/{name}" if way.has_directory else ""
         found[name] = Job(comm, source, output + inner, place + inner, own, opener)
     return found

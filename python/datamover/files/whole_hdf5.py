@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import logging
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -31,17 +30,16 @@ from datamover.files import (
     strings,
     zarr_output,
 )
-from datamover.files.formats import ArraySpec, Late, MoveOptions, Output
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, log
 from datamover.files.hdf5_attributes import losses_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.hdf5_types import h5py
 from datamover.files.names import is_utf8
-from datamover.files.whole import ToZarr, Way
+from datamover.files.whole import OfOne, ToZarr, Way
 
 #: Attributes by which scales and their arrays refer to each other: scales are attached again.
 OF_SCALES = {"DIMENSION_LIST", "REFERENCE_LIST"}
 
-log = logging.getLogger("datamover")
 
 #: Maximum number of datasets named in one line.
 MOST_NAMED = 4
@@ -168,10 +166,10 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
                 self.source, names,
             )  # fmt: skip
 
-    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+    def of_one(self, name: str, options: MoveOptions) -> OfOne:
         """Return input and options of one array."""
         own = dataclasses.replace(options, input_format="hdf5", output_format="zarr", member=name)
-        return self.source, own
+        return self.source, own, None
 
     def make(self, place: str, outputs: Any, options: Any) -> Late:
         """Create everything except the elements; log what is left out."""
@@ -230,7 +228,7 @@ class Hdf5ToHdf5(WholeHdf5):
         has_objects = strings.is_copied_in_hdf5(where, dataset)
         return has_objects or dataset.shape is None or strings.is_unwritten(dataset)
 
-    def of_one(self, name: str, options: MoveOptions) -> tuple[str, MoveOptions]:
+    def of_one(self, name: str, options: MoveOptions) -> OfOne:
         """Return input and options of one array."""
         dataset = self.file[name]
         compressor = None
@@ -242,7 +240,7 @@ class Hdf5ToHdf5(WholeHdf5):
             input_format="hdf5", output_format="hdf5",
         )  # fmt: skip
         growing = hdf5_chunks.GrowingOptions(**vars(said), most=dataset.maxshape)
-        return self.source, growing
+        return self.source, growing, None
 
     def make(self, place: str, outputs: dict[str, Output], options: MoveOptions) -> Late:
         """Create everything except the elements that are moved."""
