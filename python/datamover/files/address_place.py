@@ -13,16 +13,6 @@ from typing import Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, zarr_group
-from datamover.files.addresses import (
-    METADATA,
-    READ_ONLY,
-    SAME,
-    done,
-    failing,
-    put_all,
-    scheme_of,
-    store_at,
-)
 from datamover.files.formats import Late, log, option
 from datamover.files.json_values import dumps
 from datamover.files.placing import LocalPlace, Place
@@ -37,10 +27,10 @@ async def _remove(store: Any, keys: list[str]) -> None:
     """Remove objects, first the metadata that make it an array or group."""
     import asyncio
 
-    for key in METADATA:
+    for key in addresses.METADATA:
         if key in keys:
             await store.delete(key)
-    rest = [key for key in keys if key not in METADATA]
+    rest = [key for key in keys if key not in addresses.METADATA]
     for i in range(0, len(rest), AT_ONCE):
         removing = (store.delete(key) for key in rest[i : i + AT_ONCE])
         # All requests have ended, even if one fails: nothing is removed after the error is raised.
@@ -58,8 +48,8 @@ def _owner(path: str) -> str | None:
 
 
 def _remove_at(path: str, keys: list[str], what: str) -> None:
-    with failing(f"{path}: {what} cannot be removed"):
-        done(_remove(store_at(path, read_only=False), keys))
+    with addresses.failing(f"{path}: {what} cannot be removed"):
+        addresses.done(_remove(addresses.store_at(path, read_only=False), keys))
 
 
 def clean_up(path: str, token: str) -> bool:
@@ -79,7 +69,7 @@ def clean_up(path: str, token: str) -> bool:
         The server does not answer, or cannot remove objects.
     """
     keys = addresses.listed(path, deeply=True)
-    is_whole = any(key in METADATA for key in keys)
+    is_whole = any(key in addresses.METADATA for key in keys)
     if MARKER not in keys or _owner(path) != token:
         return is_whole
     if not is_whole:
@@ -115,8 +105,10 @@ class AddressPlace(Place):
         Unsupported
             The address can only be read.
         """
-        if scheme_of(self.path) in READ_ONLY:
-            raise Unsupported(f"{self.path}: {scheme_of(self.path)} addresses can only be read")
+        if addresses.scheme_of(self.path) in addresses.READ_ONLY:
+            raise Unsupported(
+                f"{self.path}: {addresses.scheme_of(self.path)} addresses can only be read"
+            )
         output = _place_of(self.path)
         source = None if self.source is None else _place_of(self.source)
         if source is not None and (output.startswith(source) or source.startswith(output)):
@@ -129,7 +121,7 @@ class AddressPlace(Place):
             self._check_replaced(self._replaced)
 
     def _check_replaced(self, there: list[str]) -> None:
-        is_whole = any(key in METADATA for key in there)
+        is_whole = any(key in addresses.METADATA for key in there)
         if not is_whole and MARKER not in there:
             raise IoFailed(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
         said = option("overwrite", True)
@@ -152,7 +144,7 @@ class AddressPlace(Place):
         The old output cannot be kept until the new one is complete. If it cannot be removed, the
         marker stays, for the next program that replaces it.
         """
-        put_all(self.path, {MARKER: dumps({"by": self.token}).encode()})
+        addresses.put_all(self.path, {MARKER: dumps({"by": self.token}).encode()})
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
             zarr_group.remove_copies_around(self.path)
@@ -177,7 +169,7 @@ class AddressPlace(Place):
         """Write the metadata in their order; the last object makes the output visible."""
         self._check_is_ours()
         zarr_group.remove_copies_around(self.path)
-        put_all(self.path, self._late)
+        addresses.put_all(self.path, self._late)
         self._is_claimed = False
         try:
             _remove_at(self.path, [MARKER], f"{MARKER}, which is no longer needed,")
@@ -199,4 +191,4 @@ class AddressPlace(Place):
 def _place_of(address: str) -> str:
     """Return an address in a form in which addresses of or inside one place have one prefix."""
     scheme, found, rest = address.partition("://")
-    return f"{SAME.get(scheme, scheme)}{found}{rest}/"
+    return f"{addresses.SAME.get(scheme, scheme)}{found}{rest}/"

@@ -18,23 +18,10 @@ from datamover.arguments import byte_count, flag, integers
 from datamover.arrays import Array
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
-from datamover.files import names
+from datamover.files import names, state_items
 from datamover.files.agreement import agree_on, together
 from datamover.files.formats import MoveOptions
 from datamover.files.staged_moves import MAX_BYTES, Work, native_dtype
-from datamover.files.state_items import (
-    WHERE_PARTS_DIFFER,
-    Item,
-    State,
-    agree_on_dtypes,
-    check_items,
-    communicator,
-    gathered_rows,
-    refuse_shared_memory,
-    shares,
-    state_of,
-    targets_of,
-)
 from datamover.files.state_save import Save, Saving
 from datamover.files.state_stores import Origin, Target, whole
 from datamover.files.stripes import file_ranks, writers_of
@@ -47,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _checked(
-    origin: Origin, targets: dict[str, Item | None]
+    origin: Origin, targets: dict[str, state_items.Item | None]
 ) -> tuple[dict[str, np.dtype], dict[str, Any]]:
     """Check that the contents of a file fit the targets. Local.
 
@@ -189,15 +176,15 @@ def save(
     >>> state["step"], bool((state["u"].local == u).all())
     (7, True)
     """
-    comm = communicator(comm, arrays)
+    comm = state_items.communicator(comm, arrays)
     address = address_of(comm, agreeing, arrays)
 
-    layouts_of_rows = gathered_rows(address, arrays)
+    layouts_of_rows = state_items.gathered_rows(address, arrays)
 
-    def prepare() -> tuple[State, dict[str, Any]]:
-        state = state_of(arrays, comm.size, layouts_of_rows())
+    def prepare() -> tuple[state_items.State, dict[str, Any]]:
+        state = state_items.state_of(arrays, comm.size, layouts_of_rows())
         output = names.place_of(path)
-        check_items(state.items, comm)
+        state_items.check_items(state.items, comm)
         passed: dict[str, Any] = {
             "path=": output,
             "overwrite=": flag(overwrite, "overwrite"),
@@ -222,9 +209,9 @@ def save(
     try:
         agree_on(address, passed)
     except Mismatch as error:
-        hint = WHERE_PARTS_DIFFER if " values for " in str(error) else ""
+        hint = state_items.WHERE_PARTS_DIFFER if " values for " in str(error) else ""
         raise Mismatch(f"{error}{hint}") from None
-    agree_on_dtypes(address, state.items)
+    state_items.agree_on_dtypes(address, state.items)
     output = passed["path="]
     options = MoveOptions(compressor=compressor, zarr_format=zarr_format)
     by_name = dict(passed["chunks="]), dict(passed["dimensions="])
@@ -299,25 +286,25 @@ def load(
     >>> mine.sum(), found["a"] is mine
     (np.float32(24.0), True)
     """
-    comm = communicator(comm, targets)
+    comm = state_items.communicator(comm, targets)
     address = address_of(comm, agreeing, targets)
 
     def prepare() -> tuple[Any, ...]:
         origin = Origin(names.place_of(path))
 
         def rows_of(name: str) -> Layout:
-            return shares(name, origin.described(name)[0].shape, comm.size)
+            return state_items.shares(name, origin.described(name)[0].shape, comm.size)
 
-        found = targets_of(targets, rows_of)
+        found = state_items.targets_of(targets, rows_of)
         items = {name: item for name, item in found.items() if item is not None}
         ranks, limit = file_ranks(readers, "readers", comm.size), byte_count(max_bytes, "max_bytes")
         if origin.names == (None,) and len(found) > 1:
             raise InvalidArgument(
                 f"{origin.path} holds one array; {len(found)} are to be loaded: {', '.join(found)}"
             )
-        check_items(items, comm)
+        state_items.check_items(items, comm)
         dtypes, described = _checked(origin, found)
-        refuse_shared_memory(items, comm.rank)
+        state_items.refuse_shared_memory(items, comm.rank)
         values = origin.values()
         passed = {
             "path=": origin.path,
