@@ -759,6 +759,16 @@ def test_elements_that_nobody_holds_are_an_error(comm, place):
     comm.Barrier()
 
 
+def test_a_block_within_another_does_not_make_up_for_elements_that_nobody_holds(comm, place):
+    """Together the blocks have as many elements as the domain, in long runs."""
+    n = 1 << 14
+    regions = [dm.Region(0, 2 * n), dm.Region(0, n), dm.Region(3 * n, 4 * n)]
+    layout = dm.FloorPlan(regions, [0, 0, 0], comm.size)
+    mine = {k: np.ones(regions[k].size) for k in layout.blocks_of(comm.rank)}
+    with pytest.raises(dm.Mismatch, match=rf"needs index \({2 * n}\)"):
+        dm.save(f"{place}/a.npy", {"u": (mine, layout)}, comm=comm)
+
+
 def test_arrays_without_elements(comm, place):
     empty = np.zeros((0, 4), "f4")
     for end in ("zarr", "h5"):

@@ -280,8 +280,9 @@ def _own_boxes(item: Item, rank: int) -> list[tuple[Shape, np.ndarray]] | None:
     found = []
     # A block of several boxes gets several sections, and an element one from its lowest block.
     for section in redistribute(item.layout, item.layout).sections(rank, rank):
-        box, view = section.destination_region, views.pop(section.destination_block, None)
-        if view is None or view.shape != tuple(box.shape):
+        box, block = section.destination_region, section.destination_block
+        view = views.pop(block, None)
+        if view is None or section.source_block != block or view.shape != tuple(box.shape):
             return None
         found.append((tuple(a - o for a, o in zip(box.lo, item.origin, strict=True)), view))
     return None if views else found
