@@ -6,7 +6,6 @@
 #include <nanobind/stl/tuple.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,11 +15,10 @@
 
 #include "array_memory.hpp"
 #include "casters.hpp"
-#include "class_members.hpp"
 #include "datamover/index_lists.hpp"
-#include "datamover/migration.hpp"
 #include "datamover/targets.hpp"
 #include "errors.hpp"
+#include "generated/mover_dicts.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
@@ -91,14 +89,6 @@ ArrivedBy arrived_by(const std::string& name) {
     if (name == "move_in_place") return ArrivedBy::move_in_place;
     throw Error(ErrorCode::invalid_argument,
                 "after is \"" + name + "\", it must be \"move\" or \"move_in_place\"");
-}
-
-nb::dict counters_of(const Migration& migration) {
-    const MigrationCounters c = migration.counters();
-    return dict_of(
-        "moves"_a = c.moves, "plan_bytes"_a = c.plan_bytes, "staged_bytes"_a = c.staged_bytes,
-        "messages"_a = c.messages, "elems_kept"_a = c.elems_kept, "elems_sent"_a = c.elems_sent,
-        "elems_dropped"_a = c.elems_dropped, "rounds"_a = c.rounds, "method"_a = c.method);
 }
 
 template <class Number>
@@ -238,7 +228,7 @@ void bind_migration(nb::module_& m) {
         // Pooled memory, as bytes.
         .def("allocate", &Migration::allocate, "bytes"_a)
         // Elements and bytes of this process. Local.
-        .def("counters", &counters_of);
+        .def("counters", [](const Migration& d) { return as_dict(d.counters()); });
     // A map from keys to target ranks.
     nb::class_<TargetMap>(m, "TargetMap")
         .def(

@@ -4,13 +4,13 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "casters.hpp"
-#include "class_members.hpp"
-#include "datamover/mover.hpp"
 #include "datamover/progress.hpp"
 #include "errors.hpp"
+#include "generated/mover_dicts.hpp"
 #include "geometry/make_error.hpp"
 #include "module.hpp"
 #include "mover/tuning.hpp"
@@ -18,32 +18,11 @@
 namespace datamover::bindings {
 namespace {
 
-nb::dict mover_counters(const Mover& mover) {
-    const MoverCounters c = mover.counters();
-    return dict_of("rounds"_a = c.rounds, "messages_sent"_a = c.messages_sent,
-                   "messages_received"_a = c.messages_received, "bytes_sent"_a = c.bytes_sent,
-                   "bytes_received"_a = c.bytes_received, "bytes_kept"_a = c.bytes_kept,
-                   "wait_seconds"_a = c.wait_seconds, "extra_bytes"_a = mover.extra_bytes());
-}
-
-nb::list pairs_of(const Mover& mover) {
-    nb::list pairs;
-    for (const MoverPair& pair : mover.pairs())
-        pairs.append(dict_of("peer"_a = pair.peer, "sends"_a = pair.sends,
-                             "transport"_a = pair.transport, "why"_a = pair.why,
-                             "elems"_a = pair.elems, "bytes"_a = pair.bytes,
-                             "encoding"_a = pair.encoding, "relation_bytes"_a = pair.relation_bytes,
-                             "kernel"_a = pair.kernel, "chunks"_a = pair.chunks));
-    return pairs;
-}
-
-nb::list trials_of(const Mover& mover) {
-    nb::list trials;
-    for (const MoverTrial& trial : mover.trials())
-        trials.append(dict_of("transport"_a = trial.transport, "seconds"_a = trial.seconds,
-                              "rounds"_a = trial.rounds, "why_not"_a = trial.why_not,
-                              "chosen"_a = trial.chosen, "passed_over"_a = trial.passed_over));
-    return trials;
+template <class Described>
+nb::list as_dicts(std::vector<Described> all) {
+    nb::list dicts;
+    for (Described& one : all) dicts.append(as_dict(std::move(one)));
+    return dicts;
 }
 
 /// Takes part in a binding of the other processes as one that cannot. Collective.
@@ -100,7 +79,7 @@ void bind_movers(nb::module_& m) {
         // Takes part in a tune of the other processes as one that cannot. Collective.
         .def("refuse_tune", refusing(&Mover::refuse_tune), "code"_a, "message"_a, Released())
         // The transports that were measured, with their times. Local.
-        .def("trials", &trials_of)
+        .def("trials", [](const Mover& m) { return as_dicts(m.trials()); })
         // Begins to move; returns without waiting.
         .def("start", &Mover::start, Released())
         // Does what can be done now; True when complete here.
@@ -112,9 +91,9 @@ void bind_movers(nb::module_& m) {
         // Whether started and not yet complete.
         .def_prop_ro("in_flight", &Mover::in_flight)
         // Bytes of one round, and totals of all rounds so far. Local.
-        .def("counters", &mover_counters)
+        .def("counters", [](const Mover& m) { return as_dict(m.counters()); })
         // How each pair is carried. Local.
-        .def("pairs", &pairs_of)
+        .def("pairs", [](const Mover& m) { return as_dicts(m.pairs()); })
         // Gives back buffers and references. Local.
         .def("free", &Mover::close)
         // The same; a round in flight is aborted, and all processes are notified. Local.

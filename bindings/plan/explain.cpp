@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of explanations of plans. As dicts of numbers and NumPy arrays, dressed in
 // explain.py.
-#include "datamover/explain.hpp"
-
 #include <utility>
 #include <vector>
 
-#include "class_members.hpp"
 #include "errors.hpp"
-#include "numpy_arrays.hpp"
+#include "generated/plan_dicts.hpp"
 
 namespace datamover::bindings {
 
@@ -17,11 +14,9 @@ namespace {
 nb::dict pairs_of(PairTable&& table) {
     std::vector<std::uint8_t> encoding;
     for (const Encoding e : table.encoding) encoding.push_back(static_cast<std::uint8_t>(e));
-    return dict_of("source"_a = array_of(std::move(table.source)),
-                   "destination"_a = array_of(std::move(table.destination)),
-                   "elems"_a = array_of(std::move(table.elems)),
-                   "encoding"_a = array_of(std::move(encoding)),
-                   "relation_bytes"_a = array_of(std::move(table.relation_bytes)));
+    nb::dict pairs = as_dict(std::move(table));
+    pairs["encoding"] = array_of(std::move(encoding));
+    return pairs;
 }
 
 // Copies of the plans: without Python's lock another thread may edit the program's own.
@@ -32,17 +27,10 @@ nb::dict traffic_of(MotionPlan plan, std::int64_t node_size) {
         size_elems.push_back(size.elems);
         size_messages.push_back(size.messages);
     }
-    return dict_of("sent_elems"_a = array_of(std::move(s.sent_elems)),
-                   "received_elems"_a = array_of(std::move(s.received_elems)),
-                   "kept_elems"_a = array_of(std::move(s.kept_elems)),
-                   "sent_messages"_a = array_of(std::move(s.sent_messages)),
-                   "received_messages"_a = array_of(std::move(s.received_messages)),
-                   "size_elems"_a = array_of(std::move(size_elems)),
-                   "size_messages"_a = array_of(std::move(size_messages)),
-                   "smallest_elems"_a = s.smallest_elems, "largest_elems"_a = s.largest_elems,
-                   "shared_messages"_a = s.shared_messages, "shared_elems"_a = s.shared_elems,
-                   "p2p_messages"_a = s.p2p_messages, "p2p_elems"_a = s.p2p_elems,
-                   "nodes_known"_a = s.nodes_known);
+    nb::dict summary = as_dict(std::move(s));
+    summary["size_elems"] = array_of(std::move(size_elems));
+    summary["size_messages"] = array_of(std::move(size_messages));
+    return summary;
 }
 
 nb::dict all_pairs(MotionPlan plan, std::int64_t elem_bytes) {

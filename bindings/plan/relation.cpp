@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/advanced/decoding_costs.hpp"
 #include "docstrings.hpp"
-#include "numpy_arrays.hpp"
+#include "generated/plan_dicts.hpp"
 #include "relation_members.hpp"
 
 namespace datamover::bindings {
@@ -156,13 +155,7 @@ nb::dict explain(const AddressRelation& relation, std::int64_t most_elems) {
 
 void bind_costs(nb::module_& m) {
     m.def(
-        "decoding_costs",
-        [] {
-            const DecodingCosts c = decoding_costs();
-            return dict_of("pair"_a = c.pair, "block"_a = c.block, "symbol"_a = c.symbol,
-                           "offset"_a = c.offset, "byte"_a = c.byte,
-                           "tolerated_slowness"_a = c.tolerated_slowness);
-        },
+        "decoding_costs", [] { return as_dict(decoding_costs()); },
         nb::sig("def decoding_costs() -> dict[str, float]"),
         "The costs, in nanoseconds, that encodings are chosen by in this process.");
     m.def(

@@ -9,21 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "class_members.hpp"
-#include "datamover/advanced/decoding_costs.hpp"
 #include "docstrings.hpp"
+#include "generated/plan_dicts.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::bindings {
 
 namespace {
-
-nb::dict statistics_of(const RelationCache& cache) {
-    const RelationCacheStatistics s = cache.statistics();
-    return dict_of("hits"_a = s.hits, "misses"_a = s.misses, "evictions"_a = s.evictions,
-                   "relations"_a = s.relations, "held_bytes"_a = s.held_bytes,
-                   "limit_bytes"_a = s.limit_bytes);
-}
 
 /// An empty hint ties nothing.
 std::vector<std::int64_t> hint_words(const std::string& hint) {
@@ -123,10 +115,11 @@ void bind_relation_cache(nb::module_& m) {
             "limit_bytes", [](const RelationCache& c) { return c.statistics().limit_bytes; },
             &RelationCache::set_limit,
             "The bound, in bytes. When it is lowered, what no longer fits leaves at once.")
-        .def_prop_ro("statistics", &statistics_of,
-                     nb::sig("def statistics(self) -> dict[str, int]"),
-                     "Counts so far of hits, misses and evictions; relations and held_bytes now; "
-                     "limit_bytes.")
+        .def_prop_ro(
+            "statistics", [](const RelationCache& c) { return as_dict(c.statistics()); },
+            nb::sig("def statistics(self) -> dict[str, int]"),
+            "Counts so far of hits, misses and evictions; relations and held_bytes now; "
+            "limit_bytes.")
         .def("__repr__", [](const RelationCache& cache) {
             const RelationCacheStatistics s = cache.statistics();
             return concat("<RelationCache of ", s.relations, " relations, ", s.held_bytes, " of ",

@@ -21,12 +21,11 @@
 
 #include "array_memory.hpp"
 #include "casters.hpp"
-#include "class_members.hpp"
 #include "docstrings.hpp"
 #include "errors.hpp"
+#include "generated/plan_dicts.hpp"
 #include "geometry/interruption.hpp"
 #include "memory/crc32c.hpp"
-#include "numpy_arrays.hpp"
 #include "stream/receiver/consumer.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/sender/places.hpp"
@@ -161,15 +160,11 @@ stream::Audience& audience_of(const Producer& producer) {
 }
 
 nb::dict counters(const Producer& producer) {
-    const StreamCounters found = producer.counters();
-    nb::dict counts = dict_of("bytes_kept"_a = found.bytes_kept, "bytes_held"_a = found.bytes_held,
-                              "bytes_sent"_a = found.bytes_sent,
-                              "connections_refused"_a = found.connections_refused);
-    if (producer.is_first())
-        counts.update(dict_of(
-            "consumers"_a = found.consumers, "consumers_came"_a = found.consumers_came,
-            "consumers_left"_a = found.consumers_left, "consumers_lost"_a = found.consumers_lost,
-            "steps_dropped"_a = found.steps_dropped));
+    nb::dict counts = as_dict(producer.counters());
+    if (!producer.is_first())
+        for (const char* of_first :
+             {"consumers", "consumers_came", "consumers_left", "consumers_lost", "steps_dropped"})
+            counts.attr("pop")(of_first);
     return counts;
 }
 
@@ -226,14 +221,6 @@ NumpyArray<std::uint8_t> unpack_new(Consumer& consumer, const std::string& name,
     return array_over(begin, {bytes}, std::move(memory));
 }
 
-nb::dict source_counters(const Consumer& consumer) {
-    const StreamSourceCounters found = consumer.counters();
-    return dict_of("bytes_received"_a = found.bytes_received,
-                   "checksum_errors"_a = found.checksum_errors, "connections"_a = found.connections,
-                   "connections_local"_a = found.connections_local,
-                   "steps_dropped"_a = found.steps_dropped);
-}
-
 void bind_consumer(nb::module_& m) {
     // The receiving end of a stream, with the arguments of datamover.stream.connect. `together`
     // None: this process alone, without MPI.
@@ -265,7 +252,7 @@ void bind_consumer(nb::module_& m) {
         // Steps that the stream has said it dropped for this consumer.
         .def_prop_ro("dropped", &Consumer::dropped)
         // Count bytes, connections, checksum errors and dropped steps.
-        .def("counters", &source_counters)
+        .def("counters", [](const Consumer& consumer) { return as_dict(consumer.counters()); })
         // What only tests change.
         // So long the reason of a failure is looked for.
         .def_prop_rw(

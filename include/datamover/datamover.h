@@ -4,17 +4,14 @@
 #define DATAMOVER_DATAMOVER_H
 
 #include <datamover/export.h>
+#include <datamover/generated/enumerations.h>
 #include <datamover/version.h>
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
-/* In C++ as in C, an enumeration can hold any int: an invalid value is reported as an error. */
-#define DATAMOVER_ANY_INT : int
 extern "C" {
-#else
-#define DATAMOVER_ANY_INT
 #endif
 DATAMOVER_PUBLIC_BEGIN
 
@@ -45,22 +42,6 @@ DATAMOVER_PUBLIC_BEGIN
  * - Only one thread at a time may use a handle. */
 
 /* ------------------------------------------------------------------ errors */
-
-/* The codes are stable: programs compare codes, never the text of a message. */
-typedef enum datamover_code DATAMOVER_ANY_INT {
-    DATAMOVER_SUCCESS = 0,
-    DATAMOVER_INVALID_ARGUMENT = 1, /* an invalid value (a negative shape, a NULL handle) */
-    DATAMOVER_OUT_OF_RANGE = 2,     /* an index, region, rank or block outside its valid range */
-    DATAMOVER_WRONG_TYPE = 3,       /* element types or sizes that do not fit each other */
-    DATAMOVER_MISMATCH = 4,         /* values that must agree differ (shapes, plans, layouts) */
-    DATAMOVER_NO_MEMORY = 5,        /* not enough memory or shared memory */
-    DATAMOVER_IO = 6,               /* a file cannot be read or written */
-    DATAMOVER_MPI = 7,              /* an MPI call failed, or MPI is not running */
-    DATAMOVER_PEER_FAILED = 8,      /* another process of the operation failed */
-    DATAMOVER_TIMEOUT = 9,          /* a timeout expired */
-    DATAMOVER_INVALID_STATE = 10,   /* a call at the wrong time (start twice, use after free) */
-    DATAMOVER_UNSUPPORTED = 11 /* a combination that this build or transport does not support */
-} datamover_code;
 
 /* Return the message of this thread's last call that failed: the value, the process, and the valid
  * values. Never NULL; valid until the thread's next call that fails. */
@@ -192,12 +173,6 @@ int datamover_layout_global_index(const datamover_layout* layout, int64_t rank,
 /* ------------------------------------------------------------------ plans: sections to move */
 
 typedef struct datamover_plan datamover_plan;
-
-/* The side that is read, and the side that is written. */
-typedef enum datamover_side DATAMOVER_ANY_INT {
-    DATAMOVER_SOURCE = 0,
-    DATAMOVER_DESTINATION = 1
-} datamover_side;
 
 /* Make a plan that moves every index that both layouts hold from `source` to the same index of
  * `destination`. With `axes`, dimension k of the destination is dimension axes[k] of the source (a
@@ -338,28 +313,6 @@ int datamover_plan_free(datamover_plan** plan);
 /* ------------------------------------------------------------------ arrays: memory of elements */
 
 typedef struct datamover_array datamover_array;
-
-/* Element types. Elements that are only copied may be DATAMOVER_OPAQUE, of any size. */
-typedef enum datamover_type DATAMOVER_ANY_INT {
-    DATAMOVER_OPAQUE = 0,
-    DATAMOVER_INT8 = 1,
-    DATAMOVER_INT16 = 2,
-    DATAMOVER_INT32 = 3,
-    DATAMOVER_INT64 = 4,
-    DATAMOVER_UINT8 = 5,
-    DATAMOVER_UINT16 = 6,
-    DATAMOVER_UINT32 = 7,
-    DATAMOVER_UINT64 = 8,
-    DATAMOVER_FLOAT32 = 9,
-    DATAMOVER_FLOAT64 = 10,
-    DATAMOVER_COMPLEX64 = 11,
-    DATAMOVER_COMPLEX128 = 12,
-    DATAMOVER_BOOLEAN = 13,
-    DATAMOVER_FLOAT16 = 14,
-    DATAMOVER_BFLOAT16 = 15,
-    DATAMOVER_FLOAT8_E4M3FN = 16,
-    DATAMOVER_FLOAT8_E5M2 = 17
-} datamover_type;
 
 /* The memory of one block: the element with local index x is at origin + sum of x[d] *
  * strides_bytes[d]. The same formula addresses ghosts, `ghost_lower[d]` below index 0 and
@@ -548,13 +501,6 @@ int datamover_progress_start(int* carries_messages);
 int datamover_progress_stop(void);
 
 /* ------------------------------------------------------------------ files: saved arrays */
-
-/* The format of a file: the elements are stored contiguously, the last dimension fastest. */
-typedef enum datamover_file_format DATAMOVER_ANY_INT {
-    DATAMOVER_FILE_BY_NAME = 0, /* by extension: .npy; .raw, .bin or .dat */
-    DATAMOVER_FILE_RAW = 1,     /* elements only */
-    DATAMOVER_FILE_NPY = 2      /* elements after NumPy's header, which holds shape and type */
-} datamover_file_format;
 
 /* Zeros and NULLs select the defaults. */
 typedef struct datamover_file_options {

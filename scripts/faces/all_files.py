@@ -5,6 +5,7 @@ import re
 
 from . import (
     c_calls,
+    c_enumerations,
     c_headers,
     c_reference,
     fortran_bodies,
@@ -12,6 +13,7 @@ from . import (
     fortran_collective_calls,
     fortran_module,
     fortran_procedures,
+    python_dicts,
     scalapack_names,
     symbols,
 )
@@ -25,15 +27,19 @@ def generated(root):
     """Return the text of every generated file, by its name."""
     directory = root / HEADERS
     version = c_headers.read(directory / "version.h")
+    enumerations = c_enumerations.header(directory)
     c_face = c_headers.read(directory / "datamover.h", directory / "distribute.h")
+    c_headers.declared(c_face, enumerations)
     declared = c_headers.read(directory / "datamover_scalapack.h")
     scalapack = scalapack_names.complete(declared)
     lists = symbols.lists(version.functions, c_face.functions, scalapack.functions)
     types = fortran_procedures.read(root / FORTRAN / "datamover.toml")
     return {
-        **fortran(root, types),
+        **fortran(root, types, enumerations),
+        f"{HEADERS}/{GENERATED}/enumerations.h": enumerations,
+        **python_dicts.files(directory),
         f"docs/reference/{GENERATED}/c_functions.md": c_reference.table(c_face, types),
-        **c_calls.files(root / "src/capi/calls.toml", c_face),
+        **c_calls.files(root / "src/capi/calls.toml", c_face, c_enumerations.proofs(directory)),
         **scalapack_names.files(scalapack),
         f"{HEADERS}/{GENERATED}/scalapack_names.h": scalapack_names.declarations(
             declared, scalapack
@@ -42,11 +48,11 @@ def generated(root):
     }
 
 
-def fortran(root, types):
+def fortran(root, types, enumerations):
     """Return the files of the Fortran module."""
     directory = root / FORTRAN
     names = (f"{HEADERS}/datamover.h", f"{HEADERS}/distribute.h", f"{FORTRAN}/fortran_calls.hpp")
-    header = c_headers.read(*(root / name for name in names))
+    header = c_headers.declared(c_headers.read(*(root / name for name in names)), enumerations)
     template = (directory / "datamover.f90.in").read_text()
     bodies = fortran_bodies.submodule(types, header)
     written = [path.read_text() for path in sorted(directory.glob("*.f90"))]

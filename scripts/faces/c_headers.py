@@ -93,17 +93,21 @@ def read(*paths):
     """Return everything that some headers declare."""
     header = Header()
     for path in paths:
-        text = path.read_text()
-        comments = {m.end(): m[0] for m in re.finditer(r"/\*.*?\*/", text, re.S)}
-        section, begins = "", 0
-        code = without_comments(text)
-        for match in DECLARATION.finditer(code):
-            passed = [c for end, c in comments.items() if begins < end <= match.start()]
-            headings = [c for c in passed if "-----" in c]
-            section = plain(headings[-1]).lstrip("- ") if headings else section
-            comment = plain(passed[-1]) if passed else ""
-            begins = match.end()
-            add(header, match, comment, section)
+        declared(header, path.read_text())
+    return header
+
+
+def declared(header, text):
+    """Add everything that the text of a header declares, and return the header."""
+    comments = {m.end(): m[0] for m in re.finditer(r"/\*.*?\*/", text, re.S)}
+    section, begins = "", 0
+    for match in DECLARATION.finditer(without_comments(text)):
+        passed = [c for end, c in comments.items() if begins < end <= match.start()]
+        headings = [c for c in passed if "-----" in c]
+        section = plain(headings[-1]).lstrip("- ") if headings else section
+        comment = plain(passed[-1]) if passed else ""
+        begins = match.end()
+        add(header, match, comment, section)
     return header
 
 

@@ -4,7 +4,6 @@
 
 #include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
-#include "datamover/files.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "layouts.hpp"
@@ -61,7 +60,5 @@ inline ArrayPart part_of_matrix(const Layout& l, std::int64_t rank, const int* d
         memory_for(l.local_elems(rank), static_cast<const std::byte*>(data), "data"));
     return part;
 }
-
-FileOptions options_of(const datamover_file_options* options);
 
 }  // namespace datamover::capi

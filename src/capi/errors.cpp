@@ -47,7 +47,3 @@ const char* datamover_error_name(int code) {
                ? "success"
                : datamover::error_code_name(static_cast<datamover::ErrorCode>(code));
 }
-
-static_assert(DATAMOVER_UNSUPPORTED == static_cast<int>(datamover::ErrorCode::unsupported));
-static_assert(DATAMOVER_BOOLEAN == static_cast<int>(datamover::ScalarType::boolean));
-static_assert(DATAMOVER_FLOAT8_E5M2 == static_cast<int>(datamover::ScalarType::float8_e5m2));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -17,30 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/advanced/address_relation.hpp"
-#include "datamover/datamover.h"
-#include "datamover/mover.hpp"
+#include "generated/handles.hpp"
 #include "geometry/make_error.hpp"
 #include "mpi/process_group.hpp"
-
-struct datamover_layout {
-    datamover::Layout value;
-};
-struct datamover_plan {
-    datamover::MotionPlan value;
-};
-struct datamover_array {
-    datamover::ArrayPart value;
-};
-struct datamover_window_memory {
-    std::shared_ptr<const void> value;
-};
-struct datamover_mover {
-    datamover::Mover value;
-};
-struct datamover_relation {
-    datamover::AddressRelation value;
-};
 
 namespace datamover::capi {
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The object behind C's handle of a migration, and its options.
+// C interface of migrations: targets, columns and results.
 #pragma once
 
-#include "datamover/distribute.h"
-#include "datamover/migration.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 
-struct datamover_migration {
-    datamover::Migration value;
-};
-
 namespace datamover::capi {
-
-/// NULL: the defaults.
-MigrationOptions options_of(const datamover_migration_options* options);
 
 inline TargetList target_list(const datamover_targets& targets) {
     if (targets.elems < 0 || targets.targets_per_elem < 0)

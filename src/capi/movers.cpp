@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "datamover/progress.hpp"
-#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "migrations.hpp"
@@ -30,12 +29,6 @@ std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t cou
         all.push_back({value_of(move.plan, "plan"), parts(move.sources, move.num_arrays, "sources"),
                        parts(move.destinations, move.num_arrays, "destinations")});
     return all;
-}
-
-datamover_mover_counters counters_of(const Mover& mover) {
-    const MoverCounters c = mover.counters();
-    return {c.rounds,         c.messages_sent, c.messages_received, c.bytes_sent,
-            c.bytes_received, c.bytes_kept,    c.wait_seconds,      mover.extra_bytes()};
 }
 
 }  // namespace datamover::capi

@@ -8,18 +8,12 @@
 
 namespace datamover::capi {
 
-/// NULL: the defaults. Throws invalid_argument for names that are unknown.
-MoverOptions options_of(const datamover_mover_options* options);
-/// Long texts are cut.
-datamover_mover_pair described(const MoverPair& pair);
-datamover_mover_trial described(const MoverTrial& trial);
 template <class Value>
 auto described(const std::vector<Value>& all) {
     std::vector<decltype(described(all.front()))> lines;
     for (const Value& value : all) lines.push_back(described(value));
     return lines;
 }
-datamover_mover_counters counters_of(const Mover& mover);
 /// Throws invalid_argument for NULLs.
 std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t count);
 

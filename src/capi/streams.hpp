@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface of streams: the objects behind handles, and options.
+// C interface of streams: the objects behind two handles, and arguments.
 #pragma once
 
-#include "datamover/stream.hpp"
-#include "datamover/stream_source.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 
-struct datamover_stream {
-    datamover::Stream value;
-};
 struct datamover_stream_manager {
     datamover::StreamManager value;
     MPI_Comm comm;
 };
-
-namespace datamover::capi {
-
-StreamOptions options_of(const datamover_stream_options* options);
-StreamManagerOptions options_of(const datamover_stream_manager_options* options);
-
-inline std::optional<std::int64_t> step_or_next(std::int64_t step) {
-    return step == DATAMOVER_NEXT_STEP ? std::nullopt : std::optional<std::int64_t>(step);
-}
-
-}  // namespace datamover::capi
-
-// C interface of stream sources: the object behind the handle, and options.
 
 struct datamover_stream_source {
     datamover::StreamSource value;
@@ -36,7 +18,9 @@ struct datamover_stream_source {
 
 namespace datamover::capi {
 
-StreamSourceOptions options_of(const datamover_source_options* options);
+inline std::optional<std::int64_t> step_or_next(std::int64_t step) {
+    return step == DATAMOVER_NEXT_STEP ? std::nullopt : std::optional<std::int64_t>(step);
+}
 
 inline std::map<std::string, ArrayPart> wanted_of(std::int64_t count, const char* const* names,
                                                   const datamover_array* const* arrays) {

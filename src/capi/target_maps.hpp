@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface of target maps: the object behind the handle, keys and cells.
+// C interface of target maps: keys and cells.
 #pragma once
 
 #include <algorithm>
-#include "datamover/migration.hpp"
-#include "datamover/targets.hpp"
+
 #include "distribute/space_curve.hpp"
 #include "distribute/target_codes.hpp"
 #include "geometry/make_error.hpp"
 #include "migrations.hpp"
-
-struct datamover_target_map {
-    datamover::TargetMap value;
-};
 
 namespace datamover::capi {
 

@@ -265,6 +265,7 @@ MoverCounters Mover::counters() const {
     }
     c.rounds = state_->round.completed();
     c.wait_seconds = state_->round.wait_seconds();
+    c.extra_bytes = extra_bytes();
     return c;
 }
 

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/datamover"
-READ = ["cmake/generated", "docs/reference", "include/datamover", "scripts", "src/capi"]
-READ += ["src/fortran", "src/scalapack"]
+READ = ["bindings/generated", "cmake/generated", "docs/reference", "include/datamover"]
+READ += ["scripts", "src/capi", "src/fortran", "src/scalapack"]
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the generator needs Python 3.11 for tomllib"
@@ -78,9 +78,9 @@ def test_a_file_that_nothing_generates_is_noticed(tree):
 def faces(monkeypatch):
     """The generator's modules."""
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    from faces import c_calls, c_headers, fortran_procedures
+    from faces import c_calls, c_headers, cpp_headers, fortran_procedures
 
-    return c_headers, fortran_procedures, c_calls
+    return c_headers, fortran_procedures, c_calls, cpp_headers
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,33 @@ def test_every_declaration_is_read(faces, name):
     called = set(re.findall(r"\b(\w+)\((?=[^()]*\);)", code))
     assert set(header.functions) == called and called
     assert set(header.structures) == set(re.findall(r"struct (\w+) \{", code))
+
+
+def test_every_value_of_cpp_is_one_of_c(faces):
+    text = (HEADERS / "generated/enumerations.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    header = faces[0].read(HEADERS / "generated/enumerations.h")
     listed = [name for values in header.enumerations.values() for name in values]
     assert listed == re.findall(r"^    (DATAMOVER_\w+) = \d+", code, re.MULTILINE)
+    for name, prefix, values in (
+        ("error.hpp", "", header.enumerations["datamover_code"]),
+        ("element_update.hpp", "", header.enumerations["datamover_type"]),
+        ("files.hpp", "FILE_", header.enumerations["datamover_file_format"]),
+    ):
+        declared = re.search(
+            r"enum class [^{]*\{(.*?)\};", (HEADERS / name).read_text(), re.DOTALL
+        )[1]
+        words = re.findall(r"^    (\w+)", declared, re.MULTILINE)
+        expected = [f"DATAMOVER_{prefix}{word.upper()}" for word in words]
+        assert [value for value in values if value != "DATAMOVER_SUCCESS"] == expected
+
+
+def test_every_member_of_a_structure_is_in_its_dict(faces):
+    members = faces[3].members(HEADERS / "explain.hpp", "TrafficSummary")
+    assert members["p2p_elems"] == members["smallest_elems"] == "std::int64_t"
+    assert members["nodes_known"] == "bool"
+    assert members["received_messages"] == "std::vector<std::int64_t>"
+    assert len(members) == 13
 
 
 @pytest.mark.parametrize("name", ["datamover.h", "distribute.h", "version.h"])

@@ -83,6 +83,19 @@ MigrationOptions datamover::capi::options_of(const datamover_migration_options* 
     return made;
 }
 
+datamover_mover_counters datamover::capi::described(const MoverCounters& from) {
+    datamover_mover_counters made{};
+    made.rounds = from.rounds;
+    made.messages_sent = from.messages_sent;
+    made.messages_received = from.messages_received;
+    made.bytes_sent = from.bytes_sent;
+    made.bytes_received = from.bytes_received;
+    made.bytes_kept = from.bytes_kept;
+    made.wait_seconds = from.wait_seconds;
+    made.extra_bytes = from.extra_bytes;
+    return made;
+}
+
 datamover_mover_pair datamover::capi::described(const MoverPair& from) {
     datamover_mover_pair made{};
     made.peer = from.peer;
@@ -108,3 +121,38 @@ datamover_mover_trial datamover::capi::described(const MoverTrial& from) {
     write_text(from.passed_over, made.passed_over);
     return made;
 }
+
+static_assert(DATAMOVER_INVALID_ARGUMENT == static_cast<int>(ErrorCode::invalid_argument));
+static_assert(DATAMOVER_OUT_OF_RANGE == static_cast<int>(ErrorCode::out_of_range));
+static_assert(DATAMOVER_WRONG_TYPE == static_cast<int>(ErrorCode::wrong_type));
+static_assert(DATAMOVER_MISMATCH == static_cast<int>(ErrorCode::mismatch));
+static_assert(DATAMOVER_NO_MEMORY == static_cast<int>(ErrorCode::no_memory));
+static_assert(DATAMOVER_IO == static_cast<int>(ErrorCode::io));
+static_assert(DATAMOVER_MPI == static_cast<int>(ErrorCode::mpi));
+static_assert(DATAMOVER_PEER_FAILED == static_cast<int>(ErrorCode::peer_failed));
+static_assert(DATAMOVER_TIMEOUT == static_cast<int>(ErrorCode::timeout));
+static_assert(DATAMOVER_INVALID_STATE == static_cast<int>(ErrorCode::invalid_state));
+static_assert(DATAMOVER_UNSUPPORTED == static_cast<int>(ErrorCode::unsupported));
+static_assert(DATAMOVER_SOURCE == static_cast<int>(Side::source));
+static_assert(DATAMOVER_DESTINATION == static_cast<int>(Side::destination));
+static_assert(DATAMOVER_OPAQUE == static_cast<int>(ScalarType::opaque));
+static_assert(DATAMOVER_INT8 == static_cast<int>(ScalarType::int8));
+static_assert(DATAMOVER_INT16 == static_cast<int>(ScalarType::int16));
+static_assert(DATAMOVER_INT32 == static_cast<int>(ScalarType::int32));
+static_assert(DATAMOVER_INT64 == static_cast<int>(ScalarType::int64));
+static_assert(DATAMOVER_UINT8 == static_cast<int>(ScalarType::uint8));
+static_assert(DATAMOVER_UINT16 == static_cast<int>(ScalarType::uint16));
+static_assert(DATAMOVER_UINT32 == static_cast<int>(ScalarType::uint32));
+static_assert(DATAMOVER_UINT64 == static_cast<int>(ScalarType::uint64));
+static_assert(DATAMOVER_FLOAT32 == static_cast<int>(ScalarType::float32));
+static_assert(DATAMOVER_FLOAT64 == static_cast<int>(ScalarType::float64));
+static_assert(DATAMOVER_COMPLEX64 == static_cast<int>(ScalarType::complex64));
+static_assert(DATAMOVER_COMPLEX128 == static_cast<int>(ScalarType::complex128));
+static_assert(DATAMOVER_BOOLEAN == static_cast<int>(ScalarType::boolean));
+static_assert(DATAMOVER_FLOAT16 == static_cast<int>(ScalarType::float16));
+static_assert(DATAMOVER_BFLOAT16 == static_cast<int>(ScalarType::bfloat16));
+static_assert(DATAMOVER_FLOAT8_E4M3FN == static_cast<int>(ScalarType::float8_e4m3fn));
+static_assert(DATAMOVER_FLOAT8_E5M2 == static_cast<int>(ScalarType::float8_e5m2));
+static_assert(DATAMOVER_FILE_BY_NAME == static_cast<int>(FileFormat::by_name));
+static_assert(DATAMOVER_FILE_RAW == static_cast<int>(FileFormat::raw));
+static_assert(DATAMOVER_FILE_NPY == static_cast<int>(FileFormat::npy));
