@@ -196,9 +196,28 @@ inline ElementOrder element_order(const std::string& order) {
 }
 
 // Errors that name the argument that has a wrong type.
-//
-// Functions that take it as nb::handle, with `.none()`, hear of any object. nanobind's own error
-// lists signatures.
+
+/// What signatures call an argument: a type of C++ that nanobind converts, or a structure with the
+/// words.
+template <class Wanted>
+constexpr auto words_for() {
+    if constexpr (requires { Wanted::words; })
+        return Wanted::words;
+    else
+        return nb::detail::make_caster<Wanted>::Name;
+}
+struct ArrayLike {
+    static constexpr auto words = nb::detail::const_name("numpy.typing.ArrayLike");
+};
+
+/// An argument that any object but None fits, since its function converts it: its errors name the
+/// argument, nanobind's list signatures.
+template <class Wanted>
+struct Given : nb::handle {
+    static constexpr auto Name = words_for<Wanted>();
+    using nb::handle::handle;
+    using nb::handle::operator=;
+};
 
 /// An object in a line; one that is long by its type.
 inline std::string shown(nb::handle object) {

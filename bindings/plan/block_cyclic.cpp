@@ -14,10 +14,10 @@ namespace datamover::bindings {
 
 namespace {
 
-void make_block_cyclic(BlockCyclic* self, nb::handle shape, nb::handle distribution,
-                       nb::handle nprocs, nb::handle grid, nb::handle first_process,
-                       nb::handle grid_order, nb::handle ranks, nb::handle replicas,
-                       nb::handle comm) {
+void make_block_cyclic(BlockCyclic* self, Given<Point> shape, Given<std::string> distribution,
+                       Given<std::int64_t> nprocs, Given<Point> grid, Given<Point> first_process,
+                       Given<std::string> grid_order, Given<ArrayLike> ranks,
+                       Given<std::int64_t> replicas, nb::any comm) {
     const Point extents = point_of(shape, "shape");
     const std::string words = text_of(distribution, "distribution");
     const std::int64_t processes = processes_of(nprocs, comm);
@@ -50,8 +50,9 @@ nb::tuple block_cyclic_arguments(const BlockCyclic& l) {
                           array_of(std::span<const std::int64_t>(l.ranks())), l.replicas());
 }
 
-BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::handle nprocs,
-                           nb::handle grid_order, nb::handle ranks, nb::handle comm) {
+BlockCyclic from_scalapack(Given<ArrayLike> descriptor, Given<std::vector<std::int64_t>> given_grid,
+                           Given<std::int64_t> nprocs, Given<std::string> grid_order,
+                           Given<ArrayLike> ranks, nb::any comm) {
     const Point grid = point_of(given_grid, "grid");
     const Integers given(descriptor, "entries of a descriptor");
     if (given.values().size() != 9)
@@ -141,14 +142,9 @@ OutOfRange
     An entry does not fit 32 bits.
 */
 void bind_scalapack(nb::class_<BlockCyclic>& c) {
-    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a.none(), "grid"_a.none(),
-                 "nprocs"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
-                 nb::kw_only(), "comm"_a = nb::none(),
-                 nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
-                         "grid: collections.abc.Sequence[int], nprocs: int | None = None, "
-                         "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, *, "
-                         "comm: typing.Any = None) -> BlockCyclic"),
-                 doc("BlockCyclic.from_scalapack"))
+    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a, "grid"_a,
+                 "nprocs"_a = nb::none(), "grid_order"_a = "C", "ranks"_a = nb::none(),
+                 nb::kw_only(), "comm"_a = nb::none(), doc("BlockCyclic.from_scalapack"))
         .def(
             "scalapack_descriptor",
             [](const BlockCyclic& layout, std::int64_t rank, int context, std::int64_t lld) {
@@ -223,17 +219,9 @@ local array. Takes time and memory in the sum of the local extents. Raises OutOf
 */
 void bind_block_cyclic(nb::module_& m) {
     nb::class_<BlockCyclic> c(m, "BlockCyclic", doc("BlockCyclic"));
-    c.def(
-        "__init__", &make_block_cyclic, "shape"_a.none(), "distribution"_a.none(),
-        "nprocs"_a = nb::none(), "grid"_a = nb::none(), "first_process"_a = nb::none(),
-        "grid_order"_a.none() = "C", "ranks"_a = nb::none(), "replicas"_a.none() = 1, nb::kw_only(),
-        "comm"_a = nb::none(),
-        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], distribution: str, "
-                "nprocs: int | None = None, "
-                "grid: int | collections.abc.Sequence[int] | None = None, "
-                "first_process: int | collections.abc.Sequence[int] | None = None, "
-                "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, "
-                "replicas: int = 1, *, comm: typing.Any = None) -> None"));
+    c.def("__init__", &make_block_cyclic, "shape"_a, "distribution"_a, "nprocs"_a = nb::none(),
+          "grid"_a = nb::none(), "first_process"_a = nb::none(), "grid_order"_a = "C",
+          "ranks"_a = nb::none(), "replicas"_a = 1, nb::kw_only(), "comm"_a = nb::none());
     add_common(c);
     bind_scalapack(c);
     add_owners(

@@ -14,8 +14,12 @@ namespace datamover::bindings {
 
 namespace {
 
+struct DtypeLike {
+    static constexpr auto words = nb::detail::const_name("numpy.typing.DTypeLike");
+};
+
 /// Owners that are given are some: none at all would stand for all.
-std::vector<std::int64_t> given_owners(nb::handle owners) {
+std::vector<std::int64_t> given_owners(Given<ArrayLike> owners) {
     if (owners.is_none()) return {};
     auto ranks = Integers(owners, "owners").to_vector();
     if (ranks.empty())
@@ -23,9 +27,8 @@ std::vector<std::int64_t> given_owners(nb::handle owners) {
     return ranks;
 }
 
-FlatCyclic of_bytes(nb::handle shape, nb::handle block_bytes, nb::handle dtype, nb::handle nprocs,
-                    nb::handle owners, nb::handle comm) {
-    if (dtype.is_none()) refuse_type(dtype, "dtype", "a dtype");  // NumPy's is "f8"
+FlatCyclic of_bytes(Given<Point> shape, Given<std::int64_t> block_bytes, Given<DtypeLike> dtype,
+                    Given<std::int64_t> nprocs, Given<ArrayLike> owners, nb::any comm) {
     const nb::object type = nb::module_::import_("numpy").attr("dtype")(dtype);
     return FlatCyclic::of_bytes(point_of(shape, "shape"), integer_of(block_bytes, "block_bytes"),
                                 nb::cast<std::int64_t>(type.attr("itemsize")),
@@ -85,25 +88,16 @@ Examples
 void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
     c.def(
         "__init__",
-        [](FlatCyclic* self, nb::handle shape, nb::handle block_elems, nb::handle nprocs,
-           nb::handle owners, nb::handle comm) {
+        [](FlatCyclic* self, Given<Point> shape, Given<std::int64_t> block_elems,
+           Given<std::int64_t> nprocs, Given<ArrayLike> owners, nb::any comm) {
             new (self) FlatCyclic(point_of(shape, "shape"), integer_of(block_elems, "block_elems"),
                                   processes_of(nprocs, comm), given_owners(owners));
         },
-        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a = nb::none(), "owners"_a = nb::none(),
-        nb::kw_only(), "comm"_a = nb::none(),
-        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
-                "nprocs: int | None = None, owners: numpy.typing.ArrayLike | None = None, *, "
-                "comm: typing.Any = None) -> None"));
-    c.def_static("of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
+        "shape"_a, "block_elems"_a, "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(),
+        "comm"_a = nb::none());
+    c.def_static("of_bytes", &of_bytes, "shape"_a, "block_bytes"_a, "dtype"_a,
                  "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(),
-                 "comm"_a = nb::none(),
-                 nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
-                         "block_bytes: int, dtype: numpy.typing.DTypeLike, "
-                         "nprocs: int | None = None, "
-                         "owners: numpy.typing.ArrayLike | None = None, *, "
-                         "comm: typing.Any = None) -> FlatCyclic"),
-                 doc("FlatCyclic.of_bytes"));
+                 "comm"_a = nb::none(), doc("FlatCyclic.of_bytes"));
 }
 
 }  // namespace

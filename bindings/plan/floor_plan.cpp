@@ -14,6 +14,15 @@ namespace datamover::bindings {
 
 namespace {
 
+struct Regions {
+    static constexpr auto words = nb::detail::const_name(
+        "collections.abc.Sequence[datamover._plan.Region] | numpy.typing.ArrayLike");
+};
+struct RegionOrShape {
+    static constexpr auto words =
+        nb::detail::const_name("datamover._plan.Region | int | collections.abc.Sequence[int]");
+};
+
 /// From an (n, 2, d) table, without an object for each block.
 FloorPlan floor_plan_of_table(nb::handle regions, const Integers& owners, std::int64_t nprocs) {
     const Integers table(regions, "regions");
@@ -61,8 +70,8 @@ bool are_objects(nb::handle regions) {
     return nb::len(regions) > 0 && nb::isinstance<Region>(nb::object(regions[0]));
 }
 
-void make_floor_plan(FloorPlan* self, nb::handle regions, nb::handle owners, nb::handle nprocs,
-                     nb::handle comm) {
+void make_floor_plan(FloorPlan* self, Given<Regions> regions, Given<ArrayLike> owners,
+                     Given<std::int64_t> nprocs, nb::any comm) {
     const bool objects = are_objects(regions);
     const Integers owner_of = checked_owners(owners);
     const std::int64_t procs = checked_nprocs(nprocs, comm);
@@ -89,8 +98,8 @@ NumpyArray<std::int64_t> table_of(const FloorPlan& plan) {
     return array_of(std::move(table), {n, 2, dims});
 }
 
-FloorPlan with_owners(const FloorPlan& plan, nb::handle owners, nb::handle nprocs,
-                      nb::handle comm) {
+FloorPlan with_owners(const FloorPlan& plan, Given<ArrayLike> owners, Given<std::int64_t> nprocs,
+                      nb::any comm) {
     return plan.with_owners(checked_owners(owners).to_vector(), checked_nprocs(nprocs, comm));
 }
 
@@ -148,56 +157,43 @@ Examples
 void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
     c.def_static(
          "uniform",
-         [](nb::handle domain, nb::handle grid, nb::handle nprocs, nb::handle comm) {
+         [](Given<RegionOrShape> domain, Given<Point> grid, Given<std::int64_t> nprocs,
+            nb::any comm) {
              const Region all = domain_of(domain);
              return FloorPlan::uniform(all, in_dims_of(all, grid, "grid"),
                                        processes_of(nprocs, comm));
          },
-         "domain"_a.none(), "grid"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
-         "comm"_a = nb::none(),
-         nb::sig("def uniform(domain: Region | int | collections.abc.Sequence[int], "
-                 "grid: int | collections.abc.Sequence[int], nprocs: int | None = None, *, "
-                 "comm: typing.Any = None) -> FloorPlan"),
+         "domain"_a, "grid"_a, "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
          doc("FloorPlan.uniform"))
         .def_static(
             "tiles",
-            [](nb::handle domain, nb::handle tile, nb::handle nprocs, nb::handle mapping,
-               nb::handle comm) {
+            [](Given<RegionOrShape> domain, Given<Point> tile, Given<std::int64_t> nprocs,
+               Given<std::string> mapping, nb::any comm) {
                 const Region all = domain_of(domain);
                 return FloorPlan::tiles(all, in_dims_of(all, tile, "tile"),
                                         processes_of(nprocs, comm), text_of(mapping, "mapping"));
             },
-            "domain"_a.none(), "tile"_a.none(), "nprocs"_a = nb::none(),
-            "mapping"_a.none() = "block", nb::kw_only(), "comm"_a = nb::none(),
-            nb::sig("def tiles(domain: Region | int | collections.abc.Sequence[int], "
-                    "tile: int | collections.abc.Sequence[int], nprocs: int | None = None, "
-                    "mapping: str = 'block', *, comm: typing.Any = None) -> FloorPlan"),
-            doc("FloorPlan.tiles"))
+            "domain"_a, "tile"_a, "nprocs"_a = nb::none(), "mapping"_a = "block", nb::kw_only(),
+            "comm"_a = nb::none(), doc("FloorPlan.tiles"))
         .def_static(
             "from_splits",
-            [](nb::handle domain, nb::handle splits, nb::handle nprocs, nb::handle comm) {
+            [](Given<RegionOrShape> domain, Given<Splits> splits, Given<std::int64_t> nprocs,
+               nb::any comm) {
                 return FloorPlan::from_splits(
                     domain_of(domain),
                     value_of<Splits>(splits, "splits", "a list of integers for each dimension"),
                     processes_of(nprocs, comm));
             },
-            "domain"_a.none(), "splits"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
-            "comm"_a = nb::none(),
-            nb::sig("def from_splits(domain: Region | int | collections.abc.Sequence[int], "
-                    "splits: collections.abc.Sequence[collections.abc.Sequence[int]], "
-                    "nprocs: int | None = None, *, comm: typing.Any = None) -> FloorPlan"),
+            "domain"_a, "splits"_a, "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
             doc("FloorPlan.from_splits"))
         .def_static(
             "bisected",
-            [](nb::handle domain, nb::handle weights) {
+            [](Given<RegionOrShape> domain, Given<std::vector<double>> weights) {
                 return FloorPlan::bisected(
                     domain_of(domain),
                     value_of<std::vector<double>>(weights, "weights", "a list of numbers"));
             },
-            "domain"_a.none(), "weights"_a.none(),
-            nb::sig("def bisected(domain: Region | int | collections.abc.Sequence[int], "
-                    "weights: collections.abc.Sequence[float]) -> FloorPlan"),
-            doc("FloorPlan.bisected"));
+            "domain"_a, "weights"_a, doc("FloorPlan.bisected"));
 }
 
 nb::tuple floor_plan_arguments(const FloorPlan& l) {
@@ -268,11 +264,8 @@ Raises Mismatch when the dimensions differ.
 */
 void bind_floor_plan(nb::module_& m) {
     nb::class_<FloorPlan> c(m, "FloorPlan", doc("FloorPlan"));
-    c.def("__init__", &make_floor_plan, "regions"_a.none(), "owners"_a.none(),
-          "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
-          nb::sig("def __init__(self, regions: collections.abc.Sequence[Region] | "
-                  "numpy.typing.ArrayLike, owners: numpy.typing.ArrayLike, "
-                  "nprocs: int | None = None, *, comm: typing.Any = None) -> None"));
+    c.def("__init__", &make_floor_plan, "regions"_a, "owners"_a, "nprocs"_a = nb::none(),
+          nb::kw_only(), "comm"_a = nb::none());
     add_common(c);
     bind_floor_plan_cuts(c);
     add_owners(c, "owners", "The rank of each block (int64), a copy.");
@@ -281,11 +274,8 @@ void bind_floor_plan(nb::module_& m) {
         .def("region", &FloorPlan::region, "block"_a, "The region of a block. Raises OutOfRange.")
         .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference,
                      "All regions as an (n, 2, dims) array (int64), a copy.")
-        .def("with_owners", &with_owners, "owners"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
-             "comm"_a = nb::none(), doc("FloorPlan.with_owners"),
-             nb::sig("def with_owners(self, owners: collections.abc.Sequence[int] | "
-                     "numpy.typing.ArrayLike, nprocs: int | None = None, *, "
-                     "comm: typing.Any = None) -> FloorPlan"))
+        .def("with_owners", &with_owners, "owners"_a, "nprocs"_a = nb::none(), nb::kw_only(),
+             "comm"_a = nb::none(), doc("FloorPlan.with_owners"))
         .def("find", &FloorPlan::find, "region"_a, doc("FloorPlan.find"))
         .def("exclusive_regions", &FloorPlan::exclusive_regions, "block"_a,
              "The part of a block that no lower-numbered one holds: what it sends where they "

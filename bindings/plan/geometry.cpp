@@ -50,7 +50,7 @@ Region in_all_dims_by(const Region& region, const Point& numbers) {
     return (region.*method)(in_all_dims(numbers, region.dims()));
 }
 
-nb::tuple slices(const Region& region, const Point& origin) {
+nb::typed<nb::tuple, nb::slice, nb::ellipsis> slices(const Region& region, const Point& origin) {
     nb::list result;
     const Point zero =
         in_all_dims(origin.dims() > 0 ? origin : Point::filled(region.dims(), 0), region.dims());
@@ -143,22 +143,18 @@ void bind_geometry(nb::module_& m) {
     nb::class_<Region> c(m, "Region", doc("Region"));
     c.def(
          "__init__",
-         [](Region* self, nb::handle lo, nb::handle hi) {
+         [](Region* self, Given<Point> lo, Given<Point> hi) {
              const Point lowest = point_of(lo, "lo"), end = point_of(hi, "hi");
              new (self) Region(lowest, end);
          },
-         "lo"_a.none(), "hi"_a.none(),
-         nb::sig("def __init__(self, lo: int | collections.abc.Sequence[int], "
-                 "hi: int | collections.abc.Sequence[int]) -> None"))
+         "lo"_a, "hi"_a)
         .def_static(
             "from_shape",
-            [](nb::handle shape) { return Region::from_shape(point_of(shape, "shape")); },
-            "shape"_a.none(),
-            nb::sig("def from_shape(shape: int | collections.abc.Sequence[int]) -> Region"),
-            "The box [0, shape). Raises InvalidArgument on a negative extent.")
+            [](Given<Point> shape) { return Region::from_shape(point_of(shape, "shape")); },
+            "shape"_a, "The box [0, shape). Raises InvalidArgument on a negative extent.")
         .def_static(
-            "empty_region", [](nb::handle dims) { return Region::empty_region(dims_of(dims)); },
-            "dims"_a.none(), nb::sig("def empty_region(dims: int) -> Region"),
+            "empty_region",
+            [](Given<std::int64_t> dims) { return Region::empty_region(dims_of(dims)); }, "dims"_a,
             "The empty region of a number of dimensions.")
         .def_prop_ro("dims", &Region::dims, "Number of dimensions.")
         .def_prop_ro("lo", &Region::lo, "The lowest corner.")
@@ -193,10 +189,7 @@ void bind_geometry(nb::module_& m) {
              "The coarse cells, of `ratio` points in each dimension, that the region touches.")
         .def("refined", &in_all_dims_by<&Region::refined>, "ratio"_a,
              "The fine points of these coarse cells.")
-        .def("slices", &slices, "origin"_a = nb::none(),
-             nb::sig("def slices(self, origin: int | collections.abc.Sequence[int] | None = None) "
-                     "-> tuple[slice, ...]"),
-             doc("Region.slices"))
+        .def("slices", &slices, "origin"_a = nb::none(), doc("Region.slices"))
         .def(
             "__iter__", [](const Region& r) { return PointIterator(r); },
             "The points, last dimension fastest.")

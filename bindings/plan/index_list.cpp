@@ -10,7 +10,12 @@ namespace datamover::bindings {
 
 namespace {
 
-void make_index_list(IndexList* self, nb::handle shape, nb::handle lists) {
+struct Lists {
+    static constexpr auto words =
+        nb::detail::const_name("collections.abc.Iterable[numpy.typing.ArrayLike]");
+};
+
+void make_index_list(IndexList* self, Given<Point> shape, Given<Lists> lists) {
     const Point extents = point_of(shape, "shape");
     const nb::object each = nb::steal(PyObject_GetIter(lists.ptr()));
     if (!each.is_valid()) {
@@ -65,9 +70,7 @@ Examples
 */
 void bind_index_list(nb::module_& m) {
     nb::class_<IndexList> c(m, "IndexList", doc("IndexList"));
-    c.def("__init__", &make_index_list, "shape"_a.none(), "lists"_a.none(),
-          nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], "
-                  "lists: collections.abc.Iterable[numpy.typing.ArrayLike]) -> None"));
+    c.def("__init__", &make_index_list, "shape"_a, "lists"_a);
     add_common(c);
     add_pickling(c, &index_list_arguments);
     c.def(

@@ -53,8 +53,8 @@ void bind_memory_layout(nb::module_& m) {
     nb::class_<BlockMemory> c(m, "BlockMemory", doc("BlockMemory"));
     c.def(
          "__init__",
-         [](BlockMemory* self, nb::handle block, nb::handle offset_bytes, nb::handle strides_bytes,
-            nb::handle valid) {
+         [](BlockMemory* self, Given<std::int64_t> block, Given<std::int64_t> offset_bytes,
+            Given<Point> strides_bytes, Given<Region> valid) {
              const BlockMemory given{
                  integer_of(block, "block"), integer_of(offset_bytes, "offset_bytes"),
                  point_of(strides_bytes, "strides_bytes"), region_of(valid, "valid")};
@@ -63,9 +63,7 @@ void bind_memory_layout(nb::module_& m) {
                                   " for a block of ", given.valid.dims(), " dimensions");
              new (self) BlockMemory(given);
          },
-         "block"_a.none(), "offset_bytes"_a.none(), "strides_bytes"_a.none(), "valid"_a.none(),
-         nb::sig("def __init__(self, block: int, offset_bytes: int, "
-                 "strides_bytes: int | collections.abc.Sequence[int], valid: Region) -> None"))
+         "block"_a, "offset_bytes"_a, "strides_bytes"_a, "valid"_a)
         .def("__repr__", [](const BlockMemory& b) {
             return concat("<BlockMemory of block ", b.block, ": ", b.valid, ", strides ",
                           b.strides_bytes, " bytes from byte ", b.offset_bytes, ">");
@@ -80,7 +78,8 @@ void bind_memory_layout(nb::module_& m) {
     layout
         .def(
             "__init__",
-            [](MemoryLayout* self, nb::handle given, nb::handle begin_bytes, nb::handle end_bytes) {
+            [](MemoryLayout* self, Given<std::vector<BlockMemory>> given,
+               Given<std::int64_t> begin_bytes, Given<std::int64_t> end_bytes) {
                 auto blocks = value_of<std::vector<BlockMemory>>(given, "blocks",
                                                                  "a sequence of BlockMemory");
                 const auto before = [](const BlockMemory& a, const BlockMemory& b) {
@@ -90,9 +89,7 @@ void bind_memory_layout(nb::module_& m) {
                 new (self) MemoryLayout{std::move(blocks), integer_of(begin_bytes, "begin_bytes"),
                                         integer_of(end_bytes, "end_bytes")};
             },
-            "blocks"_a.none(), "begin_bytes"_a.none(), "end_bytes"_a.none(),
-            nb::sig("def __init__(self, blocks: collections.abc.Sequence[BlockMemory], "
-                    "begin_bytes: int, end_bytes: int) -> None"))
+            "blocks"_a, "begin_bytes"_a, "end_bytes"_a)
         .def("__repr__", [](const MemoryLayout& l) {
             return concat("<MemoryLayout of ", l.blocks.size(), " blocks in bytes ", l.begin_bytes,
                           " to ", l.end_bytes, ">");

@@ -50,7 +50,9 @@ std::int64_t rank_or_any(std::optional<std::int64_t> rank) {
 
 /// Elements by peer, of what a rank sends or receives. `nodes`: the number of each rank's node.
 template <auto parts>
-nb::dict sizes_by_peer(const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
+nb::typed<nb::dict, std::int64_t, std::int64_t> sizes_by_peer(const MotionPlan& plan,
+                                                              std::int64_t rank,
+                                                              Given<ArrayLike> nodes) {
     std::vector<std::int64_t> numbers;
     if (!nodes.is_none()) numbers = Integers(nodes, "nodes").to_vector();
     nb::dict sizes;
@@ -281,17 +283,11 @@ void bind_asking(nb::class_<MotionPlan>& c) {
                 return new SectionIterator(plan, plan::any_rank, plan::any_rank);
             },
             "All sections; see `sections`.")
-        .def(
-            "outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none(),
-            nb::sig("def outgoing(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
-                    "dict[int, int]"),
-            doc("MotionPlan.outgoing"))
-        .def(
-            "incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none(),
-            nb::sig("def incoming(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
-                    "dict[int, int]"),
-            "Number of elements that a rank receives from each peer, itself included; see "
-            "`outgoing`.")
+        .def("outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none(),
+             doc("MotionPlan.outgoing"))
+        .def("incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none(),
+             "Number of elements that a rank receives from each peer, itself included; see "
+             "`outgoing`.")
         .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
              "order"_a = "C", "source_memory"_a = nb::none(), "destination_memory"_a = nb::none(),
              doc("MotionPlan.relation"));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of AddressRelation: making relations, and looking at them.
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/variant.h>
 
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "docstrings.hpp"
@@ -29,9 +31,12 @@ std::pair<std::int64_t, std::int64_t> both_sizes(nb::handle elem_bytes) {
     return {sizes[0], sizes[1]};
 }
 
+using Sizes = std::variant<std::int64_t, std::pair<std::int64_t, std::int64_t>>;
+
 /// A relation from addresses in any array-like objects.
 template <auto make>
-AddressRelation made_from(nb::handle source, nb::handle destination, nb::handle elem_bytes) {
+AddressRelation made_from(Given<ArrayLike> source, Given<ArrayLike> destination,
+                          Given<Sizes> elem_bytes) {
     const auto [from, to] = both_sizes(elem_bytes);
     return make(Integers(source, "source addresses").to_vector(),
                 Integers(destination, "destination addresses").to_vector(), from, to);
@@ -104,16 +109,9 @@ InvalidArgument
 */
 void bind_making(nb::class_<AddressRelation>& c) {
     c.def_static("from_pairs", &made_from<&AddressRelation::from_pairs>, "source"_a,
-                 "destination"_a, "elem_bytes"_a = 8,
-                 nb::sig("def from_pairs(source: numpy.typing.ArrayLike, destination: "
-                         "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
-                         "-> AddressRelation"),
-                 doc("AddressRelation.from_pairs"))
+                 "destination"_a, "elem_bytes"_a = 8, doc("AddressRelation.from_pairs"))
         .def_static("from_byte_pairs", &made_from<&AddressRelation::from_byte_pairs>, "source"_a,
                     "destination"_a, "elem_bytes"_a = 8,
-                    nb::sig("def from_byte_pairs(source: numpy.typing.ArrayLike, destination: "
-                            "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
-                            "-> AddressRelation"),
                     "The same from byte addresses, as `to_pairs` gives them; they may be negative.")
         .def_static("join", &AddressRelation::join, "source_half"_a, "destination_half"_a,
                     doc("AddressRelation.join"))

@@ -5,6 +5,7 @@
 
 #include <datamover/export.h>
 #include <datamover/generated/enumerations.h>
+#include <datamover/generated/structures.h>
 #include <datamover/version.h>
 #include <mpi.h>
 #include <stddef.h>
@@ -366,61 +367,6 @@ int datamover_array_free(datamover_array** array);
 
 typedef struct datamover_mover datamover_mover;
 
-/* Options of a mover: how received elements are transferred and combined with those in place. Zeros
- * and NULLs select the defaults. */
-typedef struct datamover_mover_options {
-    const char* op; /* "replace" (default), "add", "multiply", "min", "max" */
-    const char*
-        transport; /* "auto" (default), or the name of a transport, such as "shared" or "p2p:64K" */
-    const double* alpha; /* real and imaginary part of the factor of received elements; NULL: 1 */
-    const double* beta;  /* the same for elements in place, with "add"; NULL: 1 */
-    int conjugate;       /* not 0: received complex elements are conjugated */
-    int64_t max_bytes;   /* limit of message buffers and staging on this process; 0: no limit. At
-                            least one element, rounded up to lines of 64 bytes, plus 128 bytes, for
-                            each process that it sends to and each that it receives from */
-    /* Not 0: check, here and in rebind, that sizes match for every pair, that no element is written
-     * twice, and that none is both read and written; the message names process, block and region.
-     * If one process sets it, all processes check. Takes time and memory proportional to the
-     * elements. That all processes pass the same plan and options is always checked. */
-    int check;
-} datamover_mover_options;
-
-typedef struct datamover_mover_counters {
-    int64_t rounds;            /* completed since binding */
-    int64_t messages_sent;     /* per round, to other processes */
-    int64_t messages_received; /* per round, from other processes */
-    int64_t bytes_sent;        /* per round, to other processes */
-    int64_t bytes_received;    /* per round, from other processes */
-    int64_t bytes_kept;        /* per round, copied within this process */
-    double wait_seconds;       /* in wait since binding, less the first microsecond of each */
-    int64_t extra_bytes;       /* of buffers, not counting the arrays */
-} datamover_mover_counters;
-
-/* How one pair's part is transferred. Strings end in 0, and long ones are truncated. */
-typedef struct datamover_mover_pair {
-    int64_t peer;
-    int sends; /* 1: to the peer, 0: from it */
-    int64_t elems;
-    int64_t bytes;
-    int64_t relation_bytes; /* size of the encoded relation */
-    int64_t chunks;         /* number of pieces per round */
-    char transport[16];
-    char why[80]; /* why this transport was chosen */
-    char encoding[16];
-    char kernel[96]; /* the copy loops */
-} datamover_mover_pair;
-
-/* One candidate of the search for the fastest transports. Strings end in 0, and long ones are
- * truncated. */
-typedef struct datamover_mover_trial {
-    double seconds; /* per round, of the slowest process; 0 if it cannot carry the plan */
-    int64_t rounds; /* number of rounds run */
-    int chosen;     /* 1: the mover uses it */
-    char transport[32];
-    char why_not[160];    /* why it cannot carry the plan; empty if it can */
-    char passed_over[80]; /* why it was not chosen although it was at least as fast */
-} datamover_mover_trial;
-
 /* Bind a plan to two arrays, for any number of rounds. `options` may be NULL. All processes pass
  * the same plan and options. Collective. */
 int datamover_mover_create(MPI_Comm comm, const datamover_plan* plan, const datamover_array* source,
@@ -502,15 +448,6 @@ int datamover_progress_stop(void);
 
 /* ------------------------------------------------------------------ files: saved arrays */
 
-/* Zeros and NULLs select the defaults. */
-typedef struct datamover_file_options {
-    datamover_file_format format;
-    const int64_t* ranks; /* ranks that write or read, and can access the file; NULL: all */
-    int64_t num_ranks;    /* length of `ranks` */
-    int64_t max_bytes;    /* limit of staging memory and message buffers on a process; 0: 128 MiB */
-    int overwrite;        /* not 0: datamover_save replaces an existing file */
-} datamover_file_options;
-
 /* Write an array of any layout to a new file, in rounds: in each, every writer has one contiguous
  * piece of a range of the file. The file is written to a temporary name next to `path`, flushed to
  * the disk, and renamed: `path` is either as it was before or the complete new file. If several
@@ -535,23 +472,6 @@ int datamover_load(MPI_Comm comm, const char* path, const datamover_array* array
 /* ------------------------------------------------------------------ streams */
 
 typedef struct datamover_stream datamover_stream;
-
-/* Zeros and NULLs select the defaults. The same on all processes. */
-typedef struct datamover_stream_options {
-    int64_t pathways;   /* connections from each sending to each receiving process, 1 to 16; 0: 1 */
-    const char* policy; /* action if a consumer's queue is full: "block", "drop_oldest"; NULL:
-                           "block" */
-    int64_t queue_steps; /* most steps queued per consumer; 0: 2 */
-    int64_t queue_bytes; /* most bytes queued per consumer, of all processes; 0: 1 GiB */
-    int64_t consumers;   /* consumers that the first datamover_stream_send waits for; 0: none, and
-                            steps sent before a consumer connects are lost */
-    const char* token; /* secret that consumers must present, 16 to 256 printable ASCII characters;
-                          NULL: one is made, which consumers of the same user on the machine of
-                          process 0 find by themselves */
-    double timeout_seconds; /* timeout of a wait for consumers; 0: that of datamover_set_timeout */
-    int no_shared_memory;   /* not 0: consumers on this machine get messages over connections too */
-    int open;               /* not 0: everybody who can reach the address may connect */
-} datamover_stream_options;
 
 /* The number of a step that has none: the one after the last. */
 #define DATAMOVER_NEXT_STEP (-1)
@@ -591,15 +511,6 @@ int datamover_stream_free(datamover_stream** stream);
 /* Limits the number of streams that hold buffers at the same time. */
 typedef struct datamover_stream_manager datamover_stream_manager;
 
-/* Zeros and NULLs select the defaults. The same on all processes. */
-typedef struct datamover_stream_manager_options {
-    int64_t active;   /* most streams that hold buffers at a time; 0: 1 */
-    const char* unit; /* after which unit a stream yields to others that wait: "step"; "array", with
-                         which consumers get each array as a step of its own; NULL: "step" */
-    double stall_seconds; /* disconnect consumers that took nothing for this long while another
-                             stream waits for the place of theirs; 0: never */
-} datamover_stream_manager_options;
-
 /* Make a stream manager. `options` may be NULL. DATAMOVER_INVALID_ARGUMENT if they are invalid.
  * Collective. */
 int datamover_stream_manager_create(MPI_Comm comm, const datamover_stream_manager_options* options,
@@ -619,20 +530,6 @@ int datamover_stream_manager_active(const datamover_stream_manager* manager, int
 int datamover_stream_manager_free(datamover_stream_manager** manager);
 
 typedef struct datamover_stream_source datamover_stream_source;
-
-/* Zeros and NULLs select the defaults. The same on all processes. */
-typedef struct datamover_source_options {
-    const char* token; /* token that the stream requires; NULL: that of the environment variable
-                          DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this
-                          machine has stored */
-    double timeout_seconds; /* how long to wait for a listening sender; 0: 30 s */
-    int64_t ahead; /* steps that each process allocates memory for, beyond the current one; 1 to 64;
-                      0: two, or more, up to 16, if they fit in 8 MiB on this process */
-    int no_shared_memory; /* not 0: messages from processes on this machine also arrive over
-                             connections */
-    int newest; /* not 0: receive only the newest step, whatever the stream's policy; no sender
-                   waits */
-} datamover_source_options;
 
 /* The number that datamover_source_next returns after the last step. */
 #define DATAMOVER_NO_STEP (-1)

@@ -43,7 +43,9 @@ def in_a_line(text: str) -> str | None:
 
 
 def _wrong_names(given: str, way: str) -> str:
-    """Return which required arguments are missing or which names are unknown; "" for neither.
+    """Return which required arguments are missing or None, or which names are unknown.
+
+    "" for none of these.
 
     Examples
     --------
@@ -65,7 +67,13 @@ def _wrong_names(given: str, way: str) -> str:
         for name, parameter in zip(names, parameters, strict=True)
         if name not in ("*", "/", *by_place, *by_name) and "=" not in parameter
     ]
-    return f": missing required argument {', '.join(map(repr, missing))}" if missing else ""
+    if missing:
+        return f": missing required argument {', '.join(map(repr, missing))}"
+    types = [argument.rpartition(": ")[2] for argument in _listed(given)]
+    for name, of in zip([*by_place, *by_name], types, strict=False):
+        if of == "NoneType" and "None" not in parameters[names.index(name)]:
+            return f": {name} is None"
+    return ""
 
 
 def _listed(text: str) -> list[str]:

@@ -2,12 +2,14 @@
 """The generated files: their names in the repository, and their texts."""
 
 import re
+import tomllib
 
 from . import (
     c_calls,
     c_enumerations,
     c_headers,
     c_reference,
+    c_structures,
     fortran_bodies,
     fortran_c_functions,
     fortran_collective_calls,
@@ -27,19 +29,24 @@ def generated(root):
     """Return the text of every generated file, by its name."""
     directory = root / HEADERS
     version = c_headers.read(directory / "version.h")
-    enumerations = c_enumerations.header(directory)
+    calls = tomllib.loads((root / "src/capi/calls.toml").read_text())
+    made = {
+        f"{HEADERS}/{GENERATED}/enumerations.h": c_enumerations.header(directory),
+        f"{HEADERS}/{GENERATED}/structures.h": c_structures.header(calls["structures"], directory),
+    }
     c_face = c_headers.read(directory / "datamover.h", directory / "distribute.h")
-    c_headers.declared(c_face, enumerations)
+    for text in made.values():
+        c_headers.declared(c_face, text)
     declared = c_headers.read(directory / "datamover_scalapack.h")
     scalapack = scalapack_names.complete(declared)
     lists = symbols.lists(version.functions, c_face.functions, scalapack.functions)
     types = fortran_procedures.read(root / FORTRAN / "datamover.toml")
     return {
-        **fortran(root, types, enumerations),
-        f"{HEADERS}/{GENERATED}/enumerations.h": enumerations,
+        **made,
+        **fortran(root, types, made.values()),
         **python_dicts.files(directory),
         f"docs/reference/{GENERATED}/c_functions.md": c_reference.table(c_face, types),
-        **c_calls.files(root / "src/capi/calls.toml", c_face, c_enumerations.proofs(directory)),
+        **c_calls.files(calls, c_face, c_enumerations.proofs(directory)),
         **scalapack_names.files(scalapack),
         f"{HEADERS}/{GENERATED}/scalapack_names.h": scalapack_names.declarations(
             declared, scalapack
@@ -48,11 +55,13 @@ def generated(root):
     }
 
 
-def fortran(root, types, enumerations):
-    """Return the files of the Fortran module."""
+def fortran(root, types, more):
+    """Return the files of the Fortran module; `more` are texts of headers that are generated."""
     directory = root / FORTRAN
     names = (f"{HEADERS}/datamover.h", f"{HEADERS}/distribute.h", f"{FORTRAN}/fortran_calls.hpp")
-    header = c_headers.declared(c_headers.read(*(root / name for name in names)), enumerations)
+    header = c_headers.read(*(root / name for name in names))
+    for text in more:
+        c_headers.declared(header, text)
     template = (directory / "datamover.f90.in").read_text()
     bodies = fortran_bodies.submodule(types, header)
     written = [path.read_text() for path in sorted(directory.glob("*.f90"))]

@@ -9,7 +9,6 @@ is invalid on one process, the call fails on all.
 """
 
 import re
-import tomllib
 
 from . import c_structures
 from .c_headers import Function, Header
@@ -149,7 +148,7 @@ def handles_of(table, structures):
     options, descriptions = structures["options"], structures["descriptions"]
     conversions = [
         *(f"{of['makes']} options_of(const {name}* options);\n" for name, of in options.items()),
-        *(f"{name} described(const {of}& from);\n" for name, of in descriptions.items()),
+        *(f"{name} described(const {of['makes']}& from);\n" for name, of in descriptions.items()),
     ]
     return HANDLES.format(
         includes="\n".join(includes),
@@ -158,10 +157,12 @@ def handles_of(table, structures):
     )
 
 
-def files(path, header: Header, proofs):
-    """Return the C++ sources by name; `proofs` are statements that only the compiler sees."""
+def files(rooms, header: Header, proofs):
+    """Return the C++ sources by name, of the tables of src/capi/calls.toml.
+
+    `proofs` are statements that only the compiler sees.
+    """
     made = {}
-    rooms = tomllib.loads(path.read_text())
     structures = rooms.pop("structures")
     made["src/capi/generated/handles.hpp"] = handles_of(rooms.pop("handles"), structures)
     includes = "\n".join(f"#include {name}" for name in structures["include"])
@@ -185,6 +186,6 @@ def files(path, header: Header, proofs):
                 lines = body(function, expression, header)
             parts.append(definition(function.result, name, declared, *lines))
         if table:
-            raise ValueError(f"{', '.join(table)} of {path.name} are in no header")
+            raise ValueError(f"{', '.join(table)} of calls.toml are in no header")
         made[f"src/capi/generated/{room}.cpp"] = "\n".join(parts)
     return made

@@ -98,7 +98,7 @@ def read(*paths):
 
 
 def declared(header, text):
-    """Add everything that the text of a header declares, and return the header."""
+    """Add everything that the text of a header declares."""
     comments = {m.end(): m[0] for m in re.finditer(r"/\*.*?\*/", text, re.S)}
     section, begins = "", 0
     for match in DECLARATION.finditer(without_comments(text)):
@@ -108,7 +108,6 @@ def declared(header, text):
         comment = plain(passed[-1]) if passed else ""
         begins = match.end()
         add(header, match, comment, section)
-    return header
 
 
 def add(header, match, comment, section):

@@ -117,6 +117,27 @@ def test_every_value_of_cpp_is_one_of_c(faces):
         assert [value for value in values if value != "DATAMOVER_SUCCESS"] == expected
 
 
+def test_members_of_structures_have_the_types_of_cpp(faces):
+    text = (HEADERS / "generated/structures.h").read_text()
+    structures = faces[0].read(HEADERS / "generated/structures.h").structures
+    assert set(structures) == set(re.findall(r"struct (\w+) \{", text))
+    assert [p.text for p in structures["datamover_file_options"]] == [
+        "datamover_file_format format",
+        "const int64_t* ranks",
+        "int64_t num_ranks",
+        "int64_t max_bytes",
+        "int overwrite",
+    ]
+    pair = {p.name: p.text for p in structures["datamover_mover_pair"]}
+    assert (pair["sends"], pair["why"]) == ("int sends", "char why[80]")
+    source = {p.name: p.text for p in structures["datamover_source_options"]}
+    assert source["token"] == "const char* token"
+    assert source["timeout_seconds"] == "double timeout_seconds"
+    assert source["no_shared_memory"] == "int no_shared_memory"
+    mover = {p.name: p.text for p in structures["datamover_mover_options"]}
+    assert (mover["op"], mover["alpha"]) == ("const char* op", "const double* alpha")
+
+
 def test_every_member_of_a_structure_is_in_its_dict(faces):
     members = faces[3].members(HEADERS / "explain.hpp", "TrafficSummary")
     assert members["p2p_elems"] == members["smallest_elems"] == "std::int64_t"

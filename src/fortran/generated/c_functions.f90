@@ -38,41 +38,10 @@ module datamover_c
         integer(c_int64_t) :: num_ranks = 0, replicas = 0
     end type
 
-    type, bind(c) :: datamover_mover_options
-        type(c_ptr) :: op = c_null_ptr, transport = c_null_ptr, alpha = c_null_ptr, &
-            beta = c_null_ptr
-        integer(c_int) :: conjugate = 0
-        integer(c_int64_t) :: max_bytes = 0
-        integer(c_int) :: check = 0
-    end type
-
     type, bind(c) :: datamover_move
         type(c_ptr) :: plan = c_null_ptr
         integer(c_int64_t) :: num_arrays = 0
         type(c_ptr) :: sources = c_null_ptr, destinations = c_null_ptr
-    end type
-
-    type, bind(c) :: datamover_file_options
-        integer(c_int) :: format = 0
-        type(c_ptr) :: ranks = c_null_ptr
-        integer(c_int64_t) :: num_ranks = 0, max_bytes = 0
-        integer(c_int) :: overwrite = 0
-    end type
-
-    type, bind(c) :: datamover_stream_options
-        integer(c_int64_t) :: pathways = 0
-        type(c_ptr) :: policy = c_null_ptr
-        integer(c_int64_t) :: queue_steps = 0, queue_bytes = 0, consumers = 0
-        type(c_ptr) :: token = c_null_ptr
-        real(c_double) :: timeout_seconds = 0
-        integer(c_int) :: no_shared_memory = 0, open = 0
-    end type
-
-    type, bind(c) :: datamover_source_options
-        type(c_ptr) :: token = c_null_ptr
-        real(c_double) :: timeout_seconds = 0
-        integer(c_int64_t) :: ahead = 0
-        integer(c_int) :: no_shared_memory = 0, newest = 0
     end type
 
     type, bind(c) :: datamover_targets
@@ -100,6 +69,37 @@ module datamover_c
         type(c_ptr) :: data = c_null_ptr
         integer(c_int) :: type = 0
         integer(c_int64_t) :: stride_bytes = 0
+    end type
+
+    type, bind(c) :: datamover_mover_options
+        type(c_ptr) :: op = c_null_ptr, transport = c_null_ptr, alpha = c_null_ptr, &
+            beta = c_null_ptr
+        integer(c_int) :: conjugate = 0
+        integer(c_int64_t) :: max_bytes = 0
+        integer(c_int) :: check = 0
+    end type
+
+    type, bind(c) :: datamover_file_options
+        integer(c_int) :: format = 0
+        type(c_ptr) :: ranks = c_null_ptr
+        integer(c_int64_t) :: num_ranks = 0, max_bytes = 0
+        integer(c_int) :: overwrite = 0
+    end type
+
+    type, bind(c) :: datamover_stream_options
+        integer(c_int64_t) :: pathways = 0
+        type(c_ptr) :: policy = c_null_ptr
+        integer(c_int64_t) :: queue_steps = 0, queue_bytes = 0, consumers = 0
+        type(c_ptr) :: token = c_null_ptr
+        real(c_double) :: timeout_seconds = 0
+        integer(c_int) :: no_shared_memory = 0, open = 0
+    end type
+
+    type, bind(c) :: datamover_source_options
+        type(c_ptr) :: token = c_null_ptr
+        real(c_double) :: timeout_seconds = 0
+        integer(c_int64_t) :: ahead = 0
+        integer(c_int) :: no_shared_memory = 0, newest = 0
     end type
 
     abstract interface
