@@ -34,8 +34,7 @@ inline nb::dict as_dict(MoverCounters of) {
         "bytes_sent"_a = of.bytes_sent,
         "bytes_received"_a = of.bytes_received,
         "bytes_kept"_a = of.bytes_kept,
-        "wait_seconds"_a = of.wait_seconds,
-        "extra_bytes"_a = of.extra_bytes);
+        "wait_seconds"_a = of.wait_seconds);
 }
 
 inline nb::dict as_dict(MoverPair of) {

@@ -25,6 +25,12 @@ nb::list as_dicts(std::vector<Described> all) {
     return dicts;
 }
 
+nb::dict mover_counters(const Mover& mover) {
+    nb::dict counters = as_dict(mover.counters());
+    counters["extra_bytes"] = mover.extra_bytes();
+    return counters;
+}
+
 /// Takes part in a binding of the other processes as one that cannot. Collective.
 void refuse_binding(std::uintptr_t comm, const Error& error) {
     const Unlocked released;
@@ -91,7 +97,7 @@ void bind_movers(nb::module_& m) {
         // Whether started and not yet complete.
         .def_prop_ro("in_flight", &Mover::in_flight)
         // Bytes of one round, and totals of all rounds so far. Local.
-        .def("counters", [](const Mover& m) { return as_dict(m.counters()); })
+        .def("counters", &mover_counters)
         // How each pair is carried. Local.
         .def("pairs", [](const Mover& m) { return as_dicts(m.pairs()); })
         // Gives back buffers and references. Local.

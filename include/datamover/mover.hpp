@@ -62,7 +62,6 @@ struct MoverCounters {
     std::int64_t bytes_received = 0;
     std::int64_t bytes_kept = 0;  ///< per round, copied within this process
     double wait_seconds = 0;  ///< spent in wait, in all rounds, less the first microsecond of each
-    std::int64_t extra_bytes = 0;  ///< of buffers, not counting the arrays
 };
 
 /// How the elements sent to or received from one process are transferred, for explain.

@@ -35,7 +35,7 @@ TYPES = {
 
 def type_of(name, members):
     """Return the type in C of a member, of a structure of C++ with these members."""
-    if name.startswith("num_") and name not in members:
+    if name not in members and not name.startswith("no_"):
         return "int64_t "
     of = members[name if name in members else name.removeprefix("no_")]
     enumerations = {of: name for name, (_, (_, of), *_) in c_enumerations.ENUMERATIONS.items()}
@@ -92,12 +92,12 @@ def options(structure, table, header):
 
 def description(structure, table, header):
     """Return the function that describes an object of C++ by a structure of C; cuts long texts."""
-    lines = [f"{structure} made{{}};"]
+    lines, sets = [f"{structure} made{{}};"], table.get("sets", {})
     for member in header.structures[structure]:
         name = member.name
         if member.is_array:
             lines.append(f"write_text(from.{name}, made.{name});")
-        else:
+        elif sets.get(name, name):
             lines.append(f"made.{name} = from.{name};")
     parameter = f"const {table['makes']}& from"
     return definition(structure, "datamover::capi::described", [parameter], *lines, "return made;")

@@ -112,12 +112,9 @@ private:
     /// Exchanges [first, middle) and [middle, last).
     void rotate(std::int64_t first, std::int64_t middle, std::int64_t last);
     void swap(std::int64_t a, std::int64_t b, std::int64_t elems);
-    void merge_forward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                       ElementRuns& merged);
-    void merge_backward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                        ElementRuns& merged);
-    void merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                      ElementRuns& merged);
+    ElementRuns merge_through_buffer(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
+                                     bool a_waits);
+    ElementRuns merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b);
 
     std::byte* data_;
     std::int64_t bytes_;

@@ -83,54 +83,42 @@ void ElementSorter::rotate(std::int64_t first, std::int64_t middle, std::int64_t
     }
 }
 
-/// The first list waits in the buffer.
-void ElementSorter::merge_forward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                                  ElementRuns& merged) {
-    const std::int64_t size = elems_of(a);
-    copy(scratch_, at(begin), size);
-    const std::byte* from_a = scratch_;
-    const std::byte* from_b = at(begin + size);
+/// One of the lists waits in the buffer. If it is the first, memory is filled from the front,
+/// otherwise from the back: nothing is overwritten that is still to be moved.
+ElementRuns ElementSorter::merge_through_buffer(std::int64_t begin, const ElementRuns& a,
+                                                const ElementRuns& b, bool a_waits) {
+    const std::int64_t size_a = elems_of(a);
+    copy(scratch_, at(a_waits ? begin : begin + size_a), elems_of(a_waits ? a : b));
+    struct Move {
+        std::byte* to;
+        const std::byte* from;
+        std::int64_t elems;
+    };
+    std::vector<Move> moves;
+    ElementRuns merged;
     std::byte* to = at(begin);
-    auto ia = a.begin();
-    auto ib = b.begin();
-    while (ia != a.end()) {
-        const bool take_a = ib == b.end() || !(*ib < *ia);
+    const std::byte* from_a = a_waits ? scratch_ : to;
+    const std::byte* from_b = a_waits ? at(begin + size_a) : scratch_;
+    for (auto ia = a.begin(), ib = b.begin(); ia != a.end() || ib != b.end();) {
+        const bool take_a = ib == b.end() || (ia != a.end() && !(*ib < *ia));
         const std::byte*& from = take_a ? from_a : from_b;
         const ElementRun& run = take_a ? *ia++ : *ib++;
-        copy(to, from, run.elems);
+        if (!a_waits)
+            moves.push_back({to, from, run.elems});
+        else if (to != from)
+            copy(to, from, run.elems);
         from += run.elems * bytes_;
         to += run.elems * bytes_;
         append(merged, run);
     }
-    for (; ib != b.end(); ++ib) append(merged, *ib);
-}
-
-/// The second list waits in the buffer.
-void ElementSorter::merge_backward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                                   ElementRuns& merged) {
-    const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
-    copy(scratch_, at(begin + size_a), size_b);
-    std::byte* from_a = at(begin + size_a);
-    std::byte* from_b = scratch_ + size_b * bytes_;
-    std::byte* to = at(begin + size_a + size_b);
-    ElementRuns reversed;
-    auto ia = a.rbegin();
-    auto ib = b.rbegin();
-    while (ia != a.rend() || ib != b.rend()) {
-        const bool take_b = ia == a.rend() || (ib != b.rend() && !(*ib < *ia));
-        std::byte*& from = take_b ? from_b : from_a;
-        const ElementRun& run = take_b ? *ib++ : *ia++;
-        from -= run.elems * bytes_;
-        to -= run.elems * bytes_;
-        copy(to, from, run.elems);
-        reversed.push_back(run);
-    }
-    for (auto run = reversed.rbegin(); run != reversed.rend(); ++run) append(merged, *run);
+    std::ranges::reverse(moves);
+    for (const Move& move : moves) copy(move.to, move.from, move.elems);
+    return merged;
 }
 
 /// Neither list fits in the buffer: what is below a pivot changes places with what is above it.
-void ElementSorter::merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
-                                 ElementRuns& merged) {
+ElementRuns ElementSorter::merge_halves(std::int64_t begin, const ElementRuns& a,
+                                        const ElementRuns& b) {
     const auto split = [](const ElementRuns& runs, std::ptrdiff_t n) {
         return std::pair(ElementRuns(runs.begin(), runs.begin() + n),
                          ElementRuns(runs.begin() + n, runs.end()));
@@ -145,25 +133,20 @@ void ElementSorter::merge_halves(std::int64_t begin, const ElementRuns& a, const
     const auto [low_b, high_b] = split(b, nb);
     const std::int64_t first = begin + elems_of(low_a), middle = first + elems_of(high_a);
     rotate(first, middle, middle + elems_of(low_b));
-    append_all(merged, merge(begin, low_a, low_b));
+    ElementRuns merged = merge(begin, low_a, low_b);
     append_all(merged, merge(first + elems_of(low_b), high_a, high_b));
+    return merged;
 }
 
 ElementRuns ElementSorter::merge(std::int64_t begin, const ElementRuns& a, const ElementRuns& b) {
-    ElementRuns merged;
     if (a.empty() || b.empty() || !(b.front() < a.back())) {
-        append_all(merged, a);
+        ElementRuns merged = a;
         append_all(merged, b);
         return merged;
     }
     const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
-    if (size_a <= std::min(size_b, room_))
-        merge_forward(begin, a, b, merged);
-    else if (size_b <= room_)
-        merge_backward(begin, a, b, merged);
-    else
-        merge_halves(begin, a, b, merged);
-    return merged;
+    if (std::min(size_a, size_b) > room_) return merge_halves(begin, a, b);
+    return merge_through_buffer(begin, a, b, size_a <= size_b);
 }
 
 ElementRuns ElementSorter::sort_runs(std::int64_t begin, const ElementRuns& runs) {

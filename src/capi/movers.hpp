@@ -14,6 +14,11 @@ auto described(const std::vector<Value>& all) {
     for (const Value& value : all) lines.push_back(described(value));
     return lines;
 }
+inline datamover_mover_counters counters_of(const Mover& mover) {
+    datamover_mover_counters counters = described(mover.counters());
+    counters.extra_bytes = mover.extra_bytes();
+    return counters;
+}
 /// Throws invalid_argument for NULLs.
 std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t count);
 

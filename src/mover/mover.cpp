@@ -265,7 +265,6 @@ MoverCounters Mover::counters() const {
     }
     c.rounds = state_->round.completed();
     c.wait_seconds = state_->round.wait_seconds();
-    c.extra_bytes = extra_bytes();
     return c;
 }
 

@@ -73,7 +73,7 @@ int datamover_mover_run(datamover_mover* mover) {
 int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters) {
     return guarded([&] {
         given(counters, "counters");
-        *counters = described(value_of(mover, "mover").counters());
+        *counters = counters_of(value_of(mover, "mover"));
     });
 }
 

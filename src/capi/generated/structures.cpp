@@ -92,7 +92,6 @@ datamover_mover_counters datamover::capi::described(const MoverCounters& from) {
     made.bytes_received = from.bytes_received;
     made.bytes_kept = from.bytes_kept;
     made.wait_seconds = from.wait_seconds;
-    made.extra_bytes = from.extra_bytes;
     return made;
 }
 
