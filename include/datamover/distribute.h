@@ -101,7 +101,7 @@ int datamover_migration_create(MPI_Comm comm, const datamover_targets* targets,
                                const datamover_migration_options* options,
                                datamover_migration** migration);
 /* Get the numbers of elements on this process, and of those that arrive here. Local. */
-int datamover_migration_elems(const datamover_migration* migration, int64_t* given,
+int datamover_migration_elems(const datamover_migration* migration, int64_t* elems,
                               int64_t* received);
 
 /* Begin to move all columns, columns[k] into results[k], by "partition" in stable order, without

@@ -163,6 +163,12 @@ RESULTS = {
     "extents": vector_result("{n} = int(c_{n}(1:{dims}))"),
     "lower": vector_result("{n} = int(c_{n}(1:{dims})) + 1"),
     "index": vector_result("{n} = c_{n}(1:{dims}) + 1", "integer(int64)"),
-    # For bodies that are written by hand.
-    "int64s": Kind("integer(int64)", shape="(:)"),
+    "targets": Kind(
+        "integer(int64)",
+        "c_{n}",
+        "(:)",
+        "integer(c_int64_t), allocatable :: c_{n}(:)",
+        ("allocate (c_{n}(size({n})), source=datamover_no_target)",),
+        ("{n} = c_{n}",),
+    ),
 }

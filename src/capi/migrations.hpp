@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface of migrations: targets, columns and results.
+// C interface of migrations: targets and maps that give them, columns and results.
 #pragma once
 
+#include <algorithm>
+
+#include "distribute/space_curve.hpp"
+#include "distribute/target_codes.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
@@ -54,6 +58,66 @@ inline std::vector<ElementBuffer> results_of(std::int64_t num_columns,
             {static_cast<std::byte*>(room.data), geometry::multiply(room.elems, elem_bytes), {}});
     }
     return all;
+}
+
+template <class Number>
+TargetMap splitters(const void* numbers, std::int64_t nprocs) {
+    const auto count = std::max<std::int64_t>(0, nprocs - 1);
+    return TargetMap::splitters(values(static_cast<const Number*>(numbers), count, "values"),
+                                nprocs);
+}
+
+inline TargetMap splitters(datamover_type type, const void* numbers, std::int64_t nprocs) {
+    switch (scalar_type(type)) {
+        case ScalarType::float64:
+            return splitters<double>(numbers, nprocs);
+        case ScalarType::int64:
+            return splitters<std::int64_t>(numbers, nprocs);
+        case ScalarType::uint64:
+            return splitters<std::uint64_t>(numbers, nprocs);
+        default:
+            throw make_error(ErrorCode::wrong_type,
+                             "splitters must be of float64, int64 or uint64, not of ",
+                             scalar_name(scalar_type(type)));
+    }
+}
+
+inline TargetMap cells(const datamover_cell_box& given_box, const char* order,
+                       const std::int64_t* owners, std::int64_t nprocs) {
+    const int dims = checked_dims(given_box.dims);
+    const CellBox box{values(given_box.lo, dims, "lo"), values(given_box.hi, dims, "hi"),
+                      values(given_box.cells, dims, "cells"), given_box.periodic != 0};
+    const CellOrder along = order ? cell_order_from_name(order) : CellOrder::row_major;
+    if (!owners) return TargetMap::cells(box, along, nprocs);
+    const auto table = values(owners, distribute::cell_total(box.cells), "owners");
+    return TargetMap::cells(box, along, nprocs, table);
+}
+
+inline ElementKeys element_keys(const datamover_keys& given_keys) {
+    if (given_keys.elems < 0 || given_keys.dims < 0)
+        throw make_error(ErrorCode::invalid_argument, given_keys.elems, " elements with keys of ",
+                         given_keys.dims, " numbers make no sense");
+    ElementKeys keys;
+    keys.data = memory_for(given_keys.elems, given_keys.data, "keys");
+    keys.type = scalar_type(given_keys.type);
+    keys.dims = given_keys.dims == 0 ? 1 : given_keys.dims;
+    const std::int64_t key_bytes = scalar_bytes(keys.type) * keys.dims;
+    keys.stride_bytes = given_keys.stride_bytes == 0 ? key_bytes : given_keys.stride_bytes;
+    distribute::check_addresses(keys.data, given_keys.elems, keys.stride_bytes, key_bytes);
+    return keys;
+}
+
+inline TargetList targets_of(const TargetMap& map, const datamover_keys& keys) {
+    TargetList list;
+    list.elems = keys.elems;
+    list.evaluate = [map, described = element_keys(keys)](std::int64_t first, std::int64_t count,
+                                                          std::int64_t* targets) {
+        map.evaluate(described, first, count, targets);
+    };
+    return list;
+}
+inline void write_ranks(const TargetMap& map, const datamover_keys& keys, std::int64_t* ranks) {
+    map.evaluate(element_keys(keys), 0, keys.elems, memory_for(keys.elems, ranks, "ranks"));
 }
 
 }  // namespace datamover::capi

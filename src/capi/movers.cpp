@@ -49,16 +49,6 @@ int datamover_array_block(const datamover_array* array, int64_t block, void** or
 
 // C interface: migrations of single elements.
 
-int datamover_migration_elems(const datamover_migration* migration, int64_t* given_elems,
-                              int64_t* received) {
-    return guarded([&] {
-        const Migration& d = value_of(migration, "migration");
-        std::int64_t& all_received = given(received, "received");
-        given(given_elems, "given") = d.elems();
-        all_received = d.received();
-    });
-}
-
 int datamover_migration_start(datamover_migration* migration, int64_t num_columns,
                               const datamover_column* columns, const datamover_room* results) {
     return guarded([&] {

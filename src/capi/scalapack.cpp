@@ -107,10 +107,6 @@ int datamover_trapezoid_move(MPI_Comm comm, int64_t elem_bytes, char uplo, char 
     });
 }
 
-int datamover_matrix_cache_limit(int movers, int64_t buffer_bytes) {
-    return guarded([&] { set_cache_limit({movers, buffer_bytes}); });
-}
-
 int datamover_matrix_cache_drop(MPI_Comm comm) {
     return guarded([&] { drop_cached_movers(comm); });
 }

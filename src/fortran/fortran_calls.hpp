@@ -44,8 +44,9 @@ int datamover_fortran_targets(const datamover_memory* ranks, datamover_targets* 
 /* Describe an array as the keys of elements: one number each, or several in the same way. */
 int datamover_fortran_keys(const datamover_memory* memory, datamover_keys* keys);
 /* Get the rank of every element by datamover_target_map_ranks. */
-int datamover_fortran_target_ranks(const datamover_target_map* map, const datamover_memory* memory,
-                                   int64_t num_ranks, int64_t ranks[]);
+int datamover_fortran_target_map_ranks(const datamover_target_map* map,
+                                       const datamover_memory* memory, int64_t num_ranks,
+                                       int64_t ranks[]);
 
 /* Move with a migration as the C functions of the same names, between arrays that are each one
  * datamover_memory, or a vector of them. */

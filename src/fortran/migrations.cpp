@@ -119,8 +119,9 @@ int datamover_fortran_keys(const datamover_memory* memory, datamover_keys* keys)
     });
 }
 
-int datamover_fortran_target_ranks(const datamover_target_map* map, const datamover_memory* memory,
-                                   std::int64_t num_ranks, std::int64_t* ranks) {
+int datamover_fortran_target_map_ranks(const datamover_target_map* map,
+                                       const datamover_memory* memory, std::int64_t num_ranks,
+                                       std::int64_t* ranks) {
     return guarded([&] {
         datamover_keys described{};
         check(datamover_fortran_keys(memory, &described));

@@ -102,13 +102,4 @@ contains
         call replace(self%handle, datamover_target_map_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure target_map_ranks
-        integer(c_int64_t), allocatable :: found(:)
-        integer(c_int) :: code
-        allocate (found(size(to)), source=datamover_no_target)
-        code = datamover_fortran_target_ranks(self%handle, keys, size(to, kind=c_int64_t), found)
-        to = found
-        call conclude(code, stat, errmsg)
-    end procedure
-
 end submodule

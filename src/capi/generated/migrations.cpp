@@ -19,6 +19,16 @@ int datamover_migration_create(MPI_Comm comm, const datamover_targets* targets,
     });
 }
 
+int datamover_migration_elems(const datamover_migration* migration, int64_t* elems,
+        int64_t* received) {
+    return guarded([&] {
+        given(elems, "elems");
+        given(received, "received");
+        *elems = value_of(migration, "migration").elems();
+        *received = value_of(migration, "migration").received();
+    });
+}
+
 int datamover_migration_test(datamover_migration* migration, int* done) {
     return guarded([&] {
         given(done, "done");

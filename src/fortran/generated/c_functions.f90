@@ -482,10 +482,10 @@ module datamover_c
             type(c_ptr), intent(inout) :: migration
             integer(c_int) :: outcome
         end function
-        function datamover_migration_elems(migration, given, received) bind(c) result(outcome)
+        function datamover_migration_elems(migration, elems, received) bind(c) result(outcome)
             import
             type(c_ptr), value :: migration
-            integer(c_int64_t), intent(inout) :: given, received
+            integer(c_int64_t), intent(inout) :: elems, received
             integer(c_int) :: outcome
         end function
         function datamover_migration_test(migration, done) bind(c) result(outcome)
@@ -585,7 +585,7 @@ module datamover_c
             type(datamover_keys), intent(inout), optional :: keys
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_target_ranks(map, memory, num_ranks, ranks) &
+        function datamover_fortran_target_map_ranks(map, memory, num_ranks, ranks) &
             bind(c) result(outcome)
             import
             type(c_ptr), value :: map

@@ -492,11 +492,11 @@ contains
     end procedure
 
     module procedure migration_received
-        integer(c_int64_t) :: c_given
+        integer(c_int64_t) :: c_elems
         integer(c_int) :: code
         count = 0
-        c_given = 0
-        code = datamover_migration_elems(self%handle, c_given, count)
+        c_elems = 0
+        code = datamover_migration_elems(self%handle, c_elems, count)
         call conclude(code, stat, errmsg)
     end procedure
 
@@ -553,6 +553,16 @@ contains
         made = c_null_ptr
         code = datamover_target_map_create_block(1_c_int64_t, total, int(nprocs, c_int64_t), made)
         call replace(self%handle, datamover_target_map_free, made, code, stat, errmsg)
+    end procedure
+
+    module procedure target_map_ranks
+        integer(c_int64_t), allocatable :: c_to(:)
+        integer(c_int) :: code
+        allocate (c_to(size(to)), source=datamover_no_target)
+        code = datamover_fortran_target_map_ranks(self%handle, keys, size(to, kind=c_int64_t), &
+            c_to)
+        to = c_to
+        call conclude(code, stat, errmsg)
     end procedure
 
     module procedure target_map_free
