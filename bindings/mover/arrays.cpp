@@ -2,14 +2,12 @@
 // Python bindings of arrays: library arrays and NumPy arrays become parts that a mover binds;
 // arrays in shared MPI windows; a relation as an MPI datatype.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>

@@ -2,7 +2,6 @@
 // Python bindings of FloorPlan.
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 // Python bindings of Region; points are tuples.
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "casters.hpp"
 #include "class_members.hpp"

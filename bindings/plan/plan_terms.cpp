@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of the terms of plans: SectionCopy, Redistribution and HaloExchange.
-#include <string>
 
 #include "casters.hpp"
 #include "class_members.hpp"

@@ -2,7 +2,6 @@
 // Python bindings of AddressRelation: copies between arrays, and between arrays and messages.
 #include <cstdlib>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "docstrings.hpp"

@@ -63,18 +63,6 @@ int datamover_agree(MPI_Comm comm, int code);
 
 typedef struct datamover_layout datamover_layout;
 
-/* Options of a block-cyclic layout besides shape and distribution. Zeros and NULLs select the
- * defaults: `datamover_block_cyclic_options options = {0};` */
-typedef struct datamover_block_cyclic_options {
-    const int64_t* grid; /* processes per dimension, 1 where the distribution has *; NULL: chosen */
-    const int64_t* first_process; /* per dimension, ScaLAPACK's RSRC and CSRC; NULL: zeros */
-    int column_major_grid; /* not 0: the first dimension of the grid varies fastest with the rank */
-    const int64_t*
-        ranks; /* rank of each block, replica by replica, in grid order; NULL: 0, 1, 2, ... */
-    int64_t num_ranks; /* length of `ranks`: the number of blocks */
-    int64_t replicas;  /* copies of the whole array, each on its own grid; 0: one */
-} datamover_block_cyclic_options;
-
 /* Make a layout of an array of `shape` over `nprocs` processes in an HPF distribution such as
  * "(block, cyclic(64), *)". `options` may be NULL. Memory O(1) in the size of the array. */
 int datamover_layout_create_block_cyclic(int dims, const int64_t* shape, const char* distribution,

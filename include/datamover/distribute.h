@@ -71,14 +71,6 @@ typedef struct datamover_targets {
     int64_t stride_bytes;     /* from rank to rank; 0: contiguous */
 } datamover_targets;
 
-/* Options of a migration. Zeros and NULLs select the defaults. */
-typedef struct datamover_migration_options {
-    int64_t max_bytes;  /* limit of a move's extra memory on this process; 0: no limit */
-    const char* method; /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort";
-                           others are DATAMOVER_INVALID_ARGUMENT */
-    int any_order;      /* not 0: elements may arrive in an order that the method chooses */
-} datamover_migration_options;
-
 /* An array of elements to move: its n-th element belongs to the n-th target. */
 typedef struct datamover_column {
     const void* data;     /* ignored if there are no elements */

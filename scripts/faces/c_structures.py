@@ -27,6 +27,7 @@ TYPES = {
     "std::int64_t": "int64_t ",
     "std::optional<double>": "double ",
     "std::optional<std::string>": "const char* ",
+    "std::optional<std::vector<std::int64_t>>": "const int64_t* ",
     "std::string": "const char* ",
     "std::vector<std::int64_t>": "const int64_t* ",
     "Op": "const char* ",
@@ -35,9 +36,9 @@ TYPES = {
 
 def type_of(name, members):
     """Return the type in C of a member, of a structure of C++ with these members."""
-    if name not in members and not name.startswith("no_"):
+    if name not in members and not name.startswith(("any_", "no_")):
         return "int64_t "
-    of = members[name if name in members else name.removeprefix("no_")]
+    of = members.get(name, "bool")
     enumerations = {of: name for name, (_, (_, of), *_) in c_enumerations.ENUMERATIONS.items()}
     return f"{enumerations[of]} " if of in enumerations else TYPES[of]
 
@@ -51,21 +52,28 @@ def comment(text, indent=""):
 
 def declaration(structure, table, directory):
     """Return the declaration of a structure."""
-    members = cpp_headers.members(directory / table["of"], table["makes"])
+    members = {}
+    for name in (table["makes"], table.get("and")):
+        if name:
+            members.update(cpp_headers.members(directory / table["of"], name))
     lines = [*comment(table["about"]), f"typedef struct {structure} {{"]
     for name, text in table["members"].items():
         length = table.get("lengths", {}).get(name)
         declared = f"char {name}[{length}]" if length else type_of(name, members) + name
         if text:
-            lines += comment(text[:1].upper() + text[1:].rstrip(".") + ".", "    ")
+            lines += comment(text[:1].upper() + text[1:] + ".", "    ")
         lines.append(f"    {declared};")
     return "\n".join([*lines, f"}} {structure};\n"])
 
 
 def header(structures, directory):
-    """Return the header of all structures that are not declared by hand."""
-    tables = {**structures["options"], **structures["descriptions"]}
-    declared = [declaration(n, of, directory) for n, of in tables.items() if "members" in of]
+    """Return the header of all structures."""
+    tables = {
+        name: table
+        for kind in ("options", "descriptions", "others")
+        for name, table in structures[kind].items()
+    }
+    declared = [declaration(name, table, directory) for name, table in tables.items()]
     return "\n".join([HEAD, *declared, "#endif\n"])
 
 

@@ -4,7 +4,6 @@
 // section 4 (sendrecv).
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <utility>
 

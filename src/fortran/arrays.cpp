@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fortran arrays with their strides as blocks.
-#include <mpi.h>
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fortran arrays as element columns, keys and result buffers.
-#include <mpi.h>
 
 #include <climits>
 #include <cstdint>

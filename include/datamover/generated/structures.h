@@ -99,6 +99,17 @@ typedef struct datamover_source_options {
     int newest;
 } datamover_source_options;
 
+/* Options of a migration. Zeros and NULLs select the defaults. */
+typedef struct datamover_migration_options {
+    /* Limit of a move's extra memory on this process; 0: no limit. */
+    int64_t max_bytes;
+    /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort"; others are
+     * DATAMOVER_INVALID_ARGUMENT. */
+    const char* method;
+    /* Not 0: elements may arrive in an order that the method chooses. */
+    int any_order;
+} datamover_migration_options;
+
 /* Counters of a mover on this process. */
 typedef struct datamover_mover_counters {
     /* Completed since binding. */
@@ -153,5 +164,22 @@ typedef struct datamover_mover_trial {
     /* Why it was not chosen although it was at least as fast. */
     char passed_over[80];
 } datamover_mover_trial;
+
+/* Options of a block-cyclic layout besides shape and distribution. Zeros and NULLs select the
+ * defaults: `datamover_block_cyclic_options options = {0};` */
+typedef struct datamover_block_cyclic_options {
+    /* Processes per dimension, 1 where the distribution has *; NULL: chosen. */
+    const int64_t* grid;
+    /* Per dimension, ScaLAPACK's RSRC and CSRC; NULL: zeros. */
+    const int64_t* first_process;
+    /* Not 0: the first dimension of the grid varies fastest with the rank. */
+    int column_major_grid;
+    /* Rank of each block, replica by replica, in grid order; NULL: 0, 1, 2 and so on. */
+    const int64_t* ranks;
+    /* Length of `ranks`: the number of blocks. */
+    int64_t num_ranks;
+    /* Copies of the whole array, each on its own grid; 0: one. */
+    int64_t replicas;
+} datamover_block_cyclic_options;
 
 #endif

@@ -31,13 +31,6 @@ module datamover_c
     integer(c_int64_t), parameter :: datamover_no_step = -1
     integer(c_int64_t), parameter :: datamover_no_target = -2
 
-    type, bind(c) :: datamover_block_cyclic_options
-        type(c_ptr) :: grid = c_null_ptr, first_process = c_null_ptr
-        integer(c_int) :: column_major_grid = 0
-        type(c_ptr) :: ranks = c_null_ptr
-        integer(c_int64_t) :: num_ranks = 0, replicas = 0
-    end type
-
     type, bind(c) :: datamover_move
         type(c_ptr) :: plan = c_null_ptr
         integer(c_int64_t) :: num_arrays = 0
@@ -49,12 +42,6 @@ module datamover_c
         type(c_ptr) :: data = c_null_ptr
         integer(c_int) :: type = 0
         integer(c_int64_t) :: stride_bytes = 0
-    end type
-
-    type, bind(c) :: datamover_migration_options
-        integer(c_int64_t) :: max_bytes = 0
-        type(c_ptr) :: method = c_null_ptr
-        integer(c_int) :: any_order = 0
     end type
 
     type, bind(c) :: datamover_cell_box
@@ -100,6 +87,19 @@ module datamover_c
         real(c_double) :: timeout_seconds = 0
         integer(c_int64_t) :: ahead = 0
         integer(c_int) :: no_shared_memory = 0, newest = 0
+    end type
+
+    type, bind(c) :: datamover_migration_options
+        integer(c_int64_t) :: max_bytes = 0
+        type(c_ptr) :: method = c_null_ptr
+        integer(c_int) :: any_order = 0
+    end type
+
+    type, bind(c) :: datamover_block_cyclic_options
+        type(c_ptr) :: grid = c_null_ptr, first_process = c_null_ptr
+        integer(c_int) :: column_major_grid = 0
+        type(c_ptr) :: ranks = c_null_ptr
+        integer(c_int64_t) :: num_ranks = 0, replicas = 0
     end type
 
     abstract interface
