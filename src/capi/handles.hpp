@@ -207,6 +207,13 @@ inline ScalarType scalar_type(datamover_type type) {
     return static_cast<ScalarType>(type);
 }
 
+inline Side side_of(datamover_side side) {
+    if (side != DATAMOVER_SOURCE && side != DATAMOVER_DESTINATION)
+        throw make_error(ErrorCode::invalid_argument, "side is ", static_cast<int>(side),
+                         "; it must be DATAMOVER_SOURCE or DATAMOVER_DESTINATION");
+    return static_cast<Side>(side);
+}
+
 /// The type of elements of a size.
 inline ScalarType scalar_type(datamover_type type, std::int64_t elem_bytes) {
     const ScalarType scalar = scalar_type(type);

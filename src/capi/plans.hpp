@@ -2,7 +2,6 @@
 // C interface of plans: arguments, and lists of peers.
 #pragma once
 
-#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 namespace datamover::capi {
@@ -48,13 +47,6 @@ inline LevelOptions options_of(const datamover_level_options* options, const Lay
             point_or_none(options->upper, dims, "upper"),
             domain_or_none(options->periodic_lo, options->periodic_hi, dims),
             flags_or_none(options->wraps, dims), options->partial != 0};
-}
-
-inline const Layout& layout_of(const MotionPlan& plan, datamover_side side) {
-    if (side != DATAMOVER_SOURCE && side != DATAMOVER_DESTINATION)
-        throw make_error(ErrorCode::invalid_argument, "side is ", static_cast<int>(side),
-                         "; it must be DATAMOVER_SOURCE or DATAMOVER_DESTINATION");
-    return side == DATAMOVER_SOURCE ? plan.source() : plan.destination();
 }
 
 inline void list_peers(const std::vector<PeerPart>& parts, int64_t* peers, int64_t* elems,

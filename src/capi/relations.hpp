@@ -16,13 +16,6 @@ namespace datamover::capi {
 
 static_assert(sizeof(datamover_piece) == sizeof(MemoryPiece));
 
-inline Side side_of(datamover_side side) {
-    if (side == DATAMOVER_SOURCE) return Side::source;
-    if (side == DATAMOVER_DESTINATION) return Side::destination;
-    throw make_error(ErrorCode::invalid_argument, "side ", static_cast<int>(side),
-                     " is neither the source nor the destination");
-}
-
 inline ElementUpdate update_of(const char* op, datamover_type source_type,
                                datamover_type destination_type) {
     ElementUpdate update;
@@ -36,12 +29,8 @@ inline ElementUpdate update_of(const char* op, datamover_type source_type,
 template <class Entry>
 void write_out(const std::vector<Entry>& entries, void* to, std::int64_t capacity,
                std::int64_t* count) {
-    given(count, "the number of entries") = static_cast<std::int64_t>(entries.size());
-    if (to == nullptr && capacity == 0) return;
-    if (static_cast<std::int64_t>(entries.size()) > capacity)
-        throw make_error(ErrorCode::out_of_range, "there is room for ", capacity, " entries, ",
-                         entries.size(), " are to be written");
-    if (entries.empty()) return;
+    announce_count(std::ssize(entries), to || capacity != 0, capacity, count, "entries");
+    if (entries.empty() || (!to && capacity == 0)) return;
     std::memcpy(&given(static_cast<char*>(to), "the memory for entries"), entries.data(),
                 entries.size() * sizeof(Entry));
 }

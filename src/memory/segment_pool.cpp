@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdlib>
 #include <iterator>
+#include <utility>
 
 #include "cache_lines.hpp"
 #include "datamover/error.hpp"
@@ -27,14 +28,15 @@ constexpr std::size_t most_known = 256;
 /// More than this is not kept idle.
 constexpr std::int64_t kept_bytes = std::int64_t{4} << 30;
 
-AllocationPtr private_memory(std::int64_t bytes, std::int64_t alignment_bytes) {
+AllocationPtr private_memory(std::int64_t bytes, std::int64_t alignment_bytes,
+                             std::string why = {}) {
     require_available(bytes);
     bytes = rounded_up(std::max<std::int64_t>(bytes, 1), alignment_bytes);
     void* data = std::aligned_alloc(static_cast<std::size_t>(alignment_bytes),
                                     static_cast<std::size_t>(bytes));
     if (!data)
         throw make_error(ErrorCode::no_memory, bytes, " bytes of memory cannot be allocated");
-    return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0, {}},
+    return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0, std::move(why)},
             [](const Allocation* a) {
                 std::free(a->data);
                 delete a;
@@ -131,9 +133,7 @@ AllocationPtr SegmentPool::allocate(std::int64_t bytes) {
     try {
         return allocate_shared(bytes);
     } catch (const Error& e) {
-        const AllocationPtr memory = allocate_private(bytes);
-        return {new Allocation{memory->data, memory->bytes, nullptr, 0, e.what()},
-                [memory](const Allocation* a) { delete a; }};
+        return private_memory(bytes, line_bytes, e.what());
     }
 }
 

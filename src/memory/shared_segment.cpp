@@ -12,15 +12,14 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cinttypes>
 #include <climits>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "cache_lines.hpp"
@@ -125,13 +124,13 @@ struct Mapping {
 /// None where the memory is private or read-only.
 std::optional<Mapping> parse(const std::string& line) {
     Mapping m;
-    char rights[5] = {};
+    std::string rights;
+    char between = 0;
     unsigned int major_number = 0, minor_number = 0;
-    const int fields = std::sscanf(
-        line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64, &m.begin, &m.end,
-        rights, &m.offset_bytes, &major_number, &minor_number, &m.inode);
-    constexpr int all_fields = 7;
-    if (fields != all_fields || rights[0] != 'r' || rights[1] != 'w' || rights[3] != 's') return {};
+    std::istringstream words(line);
+    words >> std::hex >> m.begin >> between >> m.end >> rights >> m.offset_bytes;
+    words >> major_number >> between >> minor_number >> std::dec >> m.inode;
+    if (!words || !rights.starts_with("rw") || rights.back() != 's') return {};
     m.device = static_cast<std::int64_t>(makedev(major_number, minor_number));
     return m;
 }

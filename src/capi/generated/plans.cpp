@@ -177,7 +177,7 @@ int datamover_plan_layout(const datamover_plan* plan, datamover_side side,
         datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
-        hand_out(layout, "layout", layout_of(value_of(plan, "plan"), side));
+        hand_out(layout, "layout", value_of(plan, "plan").layout(side_of(side)));
     });
 }
 
