@@ -7,6 +7,7 @@
 #include <bit>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -26,24 +27,19 @@ constexpr std::array<const char*, entry_count> entry_names{"DTYPE_", "CTXT_", "M
 
 using M = MatrixArguments;
 
-/// What is told of a matrix besides whether there is memory, and the descriptor.
-constexpr std::array places{&M::row,   &M::column,   &M::nprow,
-                            &M::npcol, &M::grid_row, &M::grid_column};
-constexpr std::size_t matrix_words = 1 + places.size() + entry_count;
+/// All its members are words. An address means something only on its process, but for NULL.
+using MatrixWords = std::array<std::int64_t, sizeof(M) / sizeof(std::int64_t)>;
+static_assert(std::has_unique_object_representations_v<M>);
 
-void append(std::vector<std::int64_t>& words, const MatrixArguments& matrix) {
-    words.push_back(matrix.data != nullptr);
-    for (const auto place : places) words.push_back(matrix.*place);
-    words.insert(words.end(), matrix.descriptor.begin(), matrix.descriptor.end());
+void append(std::vector<std::int64_t>& words, const M& matrix) {
+    const auto all = std::bit_cast<MatrixWords>(matrix);
+    words.insert(words.end(), all.begin(), all.end());
 }
 
-MatrixArguments matrix_from(const std::int64_t* words) {
-    static std::byte somewhere{};  // stands for memory of another process
-    MatrixArguments matrix;
-    matrix.data = *words++ ? &somewhere : nullptr;
-    for (const auto place : places) matrix.*place = *words++;
-    for (int& entry : matrix.descriptor) entry = static_cast<int>(*words++);
-    return matrix;
+M matrix_from(const std::int64_t* words) {
+    MatrixWords all;
+    std::copy_n(words, all.size(), all.begin());
+    return std::bit_cast<M>(all);
 }
 
 // ---------------------------------------------------------------- one matrix
@@ -234,10 +230,8 @@ std::vector<std::int64_t> words_of(const CopyArguments& copy) {
     for (const auto& factor : {options.alpha, options.beta})
         for (const double part : {factor.real(), factor.imag()})
             words.push_back(std::bit_cast<std::int64_t>(part));
-    for (const MatrixArguments* matrix : {&copy.a, &copy.b}) {
-        words.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(matrix->data)));
-        append(words, *matrix);
-    }
+    append(words, copy.a);
+    append(words, copy.b);
     return words;
 }
 
@@ -250,7 +244,7 @@ std::vector<CopyArguments> allgather_arguments(const mpi::ProcessGroup& group,
     for (const auto& theirs : group.gather(words)) {
         CopyArguments told = mine;  // what is not told is compared by the mover
         told.m = theirs[0], told.n = theirs[1], told.elem_bytes = theirs[2];
-        told.a = matrix_from(&theirs[3]), told.b = matrix_from(&theirs[3 + matrix_words]);
+        told.a = matrix_from(&theirs[3]), told.b = matrix_from(&theirs[3 + MatrixWords{}.size()]);
         all.push_back(std::move(told));
     }
     return all;

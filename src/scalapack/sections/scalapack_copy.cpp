@@ -145,7 +145,7 @@ MatrixArguments arguments_of(const ScalapackMatrix& matrix, std::int64_t rank, s
     told.data = matrix.data;
     told.row = matrix.row, told.column = matrix.column;
     told.nprow = grid.nprow, told.npcol = grid.npcol;
-    told.descriptor = matrix.descriptor;
+    std::ranges::copy(matrix.descriptor, told.descriptor.begin());
     for (std::int64_t i = 0; i < places; ++i) {
         const std::int64_t at = grid.ranks.empty() ? i : grid.ranks[static_cast<std::size_t>(i)];
         if (at < 0 || at >= nprocs)
