@@ -97,7 +97,7 @@ public:
     ElementRuns sort_stable(const TargetCodes& codes, std::int64_t elems, std::uint32_t most_code,
                             std::int32_t source);
     /// Likewise in any order within a code, in one pass: each element goes straight to where it
-    /// belongs, and the one that lay there is next. O(n) moves, no buffer but two elements.
+    /// belongs, and the one that lay there is next. O(n) moves, no buffer.
     ElementRuns sort_unordered(const TargetCodes& codes, std::int64_t elems,
                                std::uint32_t most_code);
 
@@ -111,7 +111,6 @@ private:
     void copy(std::byte* to, const std::byte* from, std::int64_t elems) const;
     /// Exchanges [first, middle) and [middle, last).
     void rotate(std::int64_t first, std::int64_t middle, std::int64_t last);
-    void swap(std::int64_t a, std::int64_t b, std::int64_t elems);
     ElementRuns merge_through_buffer(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
                                      bool a_waits);
     ElementRuns merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b);

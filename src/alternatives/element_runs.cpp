@@ -49,25 +49,16 @@ void ElementSorter::copy(std::byte* to, const std::byte* from, std::int64_t elem
     std::memmove(to, from, alternatives::at(elems * bytes_));
 }
 
-void ElementSorter::swap(std::int64_t a, std::int64_t b, std::int64_t elems) {
-    for (std::int64_t done = 0; done < elems; done += room_) {
-        const std::int64_t n = std::min(room_, elems - done);
-        copy(scratch_, at(a + done), n);
-        copy(at(a + done), at(b + done), n);
-        copy(at(b + done), scratch_, n);
-    }
-}
-
 void ElementSorter::rotate(std::int64_t first, std::int64_t middle, std::int64_t last) {
     std::int64_t left = middle - first, right = last - middle;
     // Blocks of equal length change places until one side fits in the buffer.
     while (std::min(left, right) > room_) {
         if (left <= right) {
-            swap(first, first + left, left);
+            std::swap_ranges(at(first), at(first + left), at(first + left));
             first += left;
             right -= left;
         } else {
-            swap(first + left - right, first + left, right);
+            std::swap_ranges(at(first + left - right), at(first + left), at(first + left));
             left -= right;
         }
     }
@@ -195,9 +186,6 @@ ElementRuns ElementSorter::sort_unordered(const TargetCodes& codes, std::int64_t
         for (std::int64_t i = 0; i < elems; ++i) ++count[code[i]];
         std::exclusive_scan(count.begin(), count.end(), next.begin(), std::int64_t{0});
         ElementRuns runs;
-        std::vector<std::byte> two(alternatives::at(2 * bytes_));
-        std::byte* held = two.data();
-        std::byte* other = held + bytes_;
         std::int64_t end = 0;
         for (std::uint32_t c = 0; c <= most_code; ++c) {
             append(runs, {static_cast<std::int32_t>(c), 0, -1, count[c]});
@@ -205,17 +193,11 @@ ElementRuns ElementSorter::sort_unordered(const TargetCodes& codes, std::int64_t
             while (next[c] < end) {
                 // Whatever lies from next[] on has not been moved: its code is the one given.
                 const std::int64_t hole = next[c]++;
-                std::uint32_t belongs = code[hole];
-                if (belongs == c) continue;
-                copy(held, at(hole), 1);
-                while (belongs != c) {
+                for (std::uint32_t belongs = code[hole]; belongs != c;) {
                     const std::int64_t place = next[belongs]++;
                     belongs = code[place];
-                    copy(other, at(place), 1);
-                    copy(at(place), held, 1);
-                    std::swap(held, other);
+                    std::swap_ranges(at(hole), at(hole + 1), at(place));
                 }
-                copy(at(hole), held, 1);
             }
         }
         return runs;
