@@ -103,35 +103,6 @@ ByteMessage::ByteMessage(std::int64_t bytes) {
     count_ = 1;
 }
 
-PersistentRequests::~PersistentRequests() {
-    for (std::size_t i = 0; i < requests_.size(); ++i) free(i);
-}
-
-void PersistentRequests::add(bool sends, void* buffer, int count, MPI_Datatype type, int peer,
-                             int tag, MPI_Comm comm) {
-    sends_.push_back(sends);
-    MPI_Request& made = requests_.emplace_back(MPI_REQUEST_NULL);
-    if (sends)
-        check(MPI_Send_init(buffer, count, type, peer, tag, comm, &made), "MPI_Send_init");
-    else
-        check(MPI_Recv_init(buffer, count, type, peer, tag, comm, &made), "MPI_Recv_init");
-}
-
-void PersistentRequests::add(bool sends, void* buffer, std::int64_t bytes, int peer, int tag,
-                             MPI_Comm comm) {
-    const ByteMessage message(bytes);
-    add(sends, buffer, message.count(), message.type(), peer, tag, comm);
-}
-
-void PersistentRequests::add(bool sends, const Datatype& elements, int peer, int tag,
-                             MPI_Comm comm) {
-    add(sends, MPI_BOTTOM, 1, elements.get(), peer, tag, comm);
-}
-
-bool PersistentRequests::free(std::size_t i) noexcept {
-    return requests_[i] == MPI_REQUEST_NULL || !is_running() || end(requests_[i], sends_[i]);
-}
-
 bool end(MPI_Request& request, bool is_send) noexcept {
     constexpr int tries = 1000;
     int ended = 0;
@@ -182,30 +153,41 @@ bool is_forked_child() {
     return is_forked.load(std::memory_order_relaxed);
 }
 
-void ActiveRequests::assign(std::size_t count) {
-    requests_.assign(count, MPI_REQUEST_NULL);
-    ended_.assign(count, 0);  // of one request, this is what has ended
-    statuses_.resize(count);
+void Requests::assign(std::size_t places) {
+    requests_.assign(places, MPI_REQUEST_NULL);
+    sends_.assign(places, 0);
+    ended_.assign(places, 0);  // of one request, this is what has ended
+    statuses_.resize(places);
 }
 
-void ActiveRequests::start(std::size_t i, MPI_Request request) {
-    requests_[i] = request;
-    check(MPI_Start(&requests_[i]), "MPI_Start");
+void Requests::begin(std::size_t place, bool sends, void* buffer, int count, MPI_Datatype type,
+                     int peer, int tag, MPI_Comm comm) {
+    sends_[place] = sends;
+    MPI_Request* const request = &requests_[place];
+    if (sends)
+        check(MPI_Isend(buffer, count, type, peer, tag, comm, request), "MPI_Isend");
+    else
+        check(MPI_Irecv(buffer, count, type, peer, tag, comm, request), "MPI_Irecv");
 }
 
-/// MPI says of a persistent request that is not under way that it has ended: forgotten here once it
-/// has.
-bool ActiveRequests::has_ended(MPI_Request& request) {
-    if (request == MPI_REQUEST_NULL) return false;
-    int ended = 0;
-    check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
-    if (ended != 0) request = MPI_REQUEST_NULL;
-    return ended != 0;
+void Requests::begin(std::size_t place, bool sends, void* buffer, std::int64_t bytes, int peer,
+                     int tag, MPI_Comm comm) {
+    const ByteMessage message(bytes);
+    begin(place, sends, buffer, message.count(), message.type(), peer, tag, comm);
 }
 
-std::span<const int> ActiveRequests::ended() {
-    if (requests_.size() == 1) return std::span(ended_).first(has_ended(requests_.front()) ? 1 : 0);
+void Requests::begin(std::size_t place, bool sends, const Datatype& elements, int peer, int tag,
+                     MPI_Comm comm) {
+    begin(place, sends, MPI_BOTTOM, 1, elements.get(), peer, tag, comm);
+}
+
+std::span<const int> Requests::ended() {
     int count = 0;
+    if (requests_.size() == 1) {
+        if (requests_.front() != MPI_REQUEST_NULL)
+            check(MPI_Test(&requests_.front(), &count, MPI_STATUS_IGNORE), "MPI_Test");
+        return std::span(ended_).first(count != 0 ? 1 : 0);
+    }
     const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
                                   ended_.data(), statuses_.data());
     if (is_of_class(code, MPI_ERR_IN_STATUS))
@@ -214,6 +196,11 @@ std::span<const int> ActiveRequests::ended() {
     check(code, "MPI_Testsome");
     // Without a request under way the count is MPI_UNDEFINED, below 0.
     return std::span(ended_).first(count > 0 ? static_cast<std::size_t>(count) : 0);
+}
+
+bool Requests::free(std::size_t place) noexcept {
+    MPI_Request& request = requests_[place];
+    return request == MPI_REQUEST_NULL || !is_running() || end(request, sends_[place] != 0);
 }
 
 }  // namespace datamover::mpi

@@ -78,32 +78,6 @@ inline constexpr std::int64_t quick_message_bytes = 8064, quick_total_bytes = 51
                               quick_unpacked_total_bytes = 0, two_way_message_bytes = 1 << 20;
 #endif
 
-/// Persistent requests for messages, side by side as MPI wants them; freed with this
-/// object.
-class PersistentRequests {
-public:
-    PersistentRequests() = default;
-    ~PersistentRequests();
-    PersistentRequests(const PersistentRequests&) = delete;
-    PersistentRequests& operator=(const PersistentRequests&) = delete;
-
-    void add(bool sends, void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
-    /// One of a committed datatype whose displacements count from MPI_BOTTOM; it may be freed then.
-    void add(bool sends, const Datatype& elements, int peer, int tag, MPI_Comm comm);
-    std::size_t size() const { return requests_.size(); }
-    MPI_Request operator[](std::size_t i) const { return requests_[i]; }
-    /// Frees one, if MPI still runs. A receive under way (its round failed) is cancelled first.
-    /// False: it could not be ended, its memory has to stay. Never waits.
-    bool free(std::size_t i) noexcept;
-
-private:
-    void add(bool sends, void* buffer, int count, MPI_Datatype type, int peer, int tag,
-             MPI_Comm comm);
-
-    std::vector<MPI_Request> requests_;
-    std::vector<bool> sends_;
-};
-
 /// Frees a request that nobody waits for any more; a receive under way is cancelled first. False:
 /// it could not be ended, its memory has to stay. Never waits.
 bool end(MPI_Request& request, bool is_send) noexcept;
@@ -123,21 +97,31 @@ bool is_ending();
 /// communicators are its parent's, and letting them go must change nothing there.
 bool is_forked_child();
 
-/// Room for requests that are tested together; MPI_REQUEST_NULL where none is under way.
-class ActiveRequests {
+/// Requests in places, tested together: at most one is under way in each.
+class Requests {
 public:
-    void assign(std::size_t count);
-    MPI_Request& operator[](std::size_t i) { return requests_[i]; }
-    /// Starts a persistent request at a place.
-    void start(std::size_t i, MPI_Request request);
-    /// The numbers of those that have ended since the last call, valid until the next one. Throws
+    void assign(std::size_t places);
+    /// MPI_REQUEST_NULL where none is under way.
+    MPI_Request& operator[](std::size_t place) { return requests_[place]; }
+    /// Begins to send or to receive a message in a place.
+    void begin(std::size_t place, bool sends, void* buffer, std::int64_t bytes, int peer, int tag,
+               MPI_Comm comm);
+    /// One of a committed datatype whose displacements count from MPI_BOTTOM.
+    void begin(std::size_t place, bool sends, const Datatype& elements, int peer, int tag,
+               MPI_Comm comm);
+    /// The places of those that have ended since the last call, valid until the next one. Throws
     /// what MPI says of any of them. Allocates nothing.
     std::span<const int> ended();
+    /// Frees a message under way (its round failed), if MPI still runs; one that is received is
+    /// cancelled first. False: it could not be ended, its memory has to stay. Never waits.
+    bool free(std::size_t place) noexcept;
 
 private:
-    static bool has_ended(MPI_Request& request);
+    void begin(std::size_t place, bool sends, void* buffer, int count, MPI_Datatype type, int peer,
+               int tag, MPI_Comm comm);
 
     std::vector<MPI_Request> requests_;
+    std::vector<char> sends_;
     std::vector<int> ended_;
     std::vector<MPI_Status> statuses_;
 };

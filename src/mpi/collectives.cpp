@@ -21,7 +21,6 @@
 #include "checked_call.hpp"
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
-#include "part_messages.hpp"
 #include "process_group.hpp"
 #include "waiting.hpp"
 
@@ -98,9 +97,9 @@ Error current_error(const ProcessGroup& group) noexcept try {
     return out_of_memory;
 }
 
-/// What each process of this node brings, in order of rank, by shared memory; none where any
-/// brings too much. Collective on the node, once there are boards.
-std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::allgather_on_node(
+/// What each process of this node brings, in order of rank, by shared memory: few numbers.
+/// Collective on the node, once there are boards.
+std::vector<std::vector<std::int64_t>> ProcessGroup::allgather_on_node(
     FailureBoard::Question question, std::span<const std::int64_t> mine) const {
     check_still_running();
     check_alive();
@@ -140,12 +139,10 @@ std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values
 std::vector<std::int64_t> ProcessGroup::largest(FailureBoard::Question question,
                                                 std::vector<std::int64_t> values) const {
     if (board_ && is_one_node() && values.size() <= FailureBoard::AgreementSlot::most) {
-        if (const auto heard = allgather_on_node(question, values)) {
-            for (const auto& theirs : *heard)
-                for (std::size_t i = 0; i < values.size(); ++i)
-                    values[i] = std::max(values[i], theirs[i]);
-            return values;
-        }
+        for (const auto& theirs : allgather_on_node(question, values))
+            for (std::size_t i = 0; i < values.size(); ++i)
+                values[i] = std::max(values[i], theirs[i]);
+        return values;
     }
     const auto all = std::make_shared<std::vector<std::int64_t>>(std::move(values));
     const int count = to_int(static_cast<std::int64_t>(all->size()), "count");
@@ -207,79 +204,52 @@ std::string ProcessGroup::broadcast(int rank, std::string text) const {
     return std::move(*all);
 }
 
+/// As many numbers at a time as a board has room for, after how many more the process has. Before
+/// there are boards, all processes of the group make this call.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
-    const std::vector<std::int64_t>& values) const {
-    if (board_)
-        if (auto heard = allgather_on_node(FailureBoard::Question::all, values))
-            return *std::move(heard);
-    return gather_among(node_ranks_, values);
+    const std::vector<std::int64_t>& values) const try {
+    std::vector<std::vector<std::int64_t>> here(node_ranks_.size());
+    if (!board_) {
+        auto all = gather_of_all(values);
+        for (std::size_t i = 0; i < here.size(); ++i)
+            here[i] = std::move(all[static_cast<std::size_t>(node_ranks_[i])]);
+        return here;
+    }
+    std::span<const std::int64_t> rest = values;
+    for (bool more = true; more;) {
+        const auto some = rest.first(std::min(rest.size(), FailureBoard::AgreementSlot::most - 1));
+        rest = rest.subspan(some.size());
+        std::vector<std::int64_t> mine{std::ssize(rest)};
+        mine.insert(mine.end(), some.begin(), some.end());
+        const auto come = allgather_on_node(FailureBoard::Question::all, mine);
+        more = false;
+        for (std::size_t i = 0; i < here.size(); ++i) {
+            here[i].insert(here[i].end(), come[i].begin() + 1, come[i].end());
+            more = more || come[i].front() > 0;
+        }
+    }
+    return here;
+} catch (...) {
+    fail(current_error(*this));
+    throw;
 }
 
 /// The values may be long. If one process has no memory for them, the others wait for it.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
-    const std::vector<std::int64_t>& values) const {
-    if (is_one_node()) return gather_on_node(values);
-    return gather_among({}, values);
-}
-
-/// Gathers the values of `ranks`, in their order; an empty list stands for all processes. All of
-/// them make this call.
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_among(
-    const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const {
-    try {
-        const bool is_all = ranks.empty() || std::ssize(ranks) == size_;
-        return is_all ? gather_of_all(values) : gather_by_messages(ranks, values);
-    } catch (...) {
-        fail(current_error(*this));
-        throw;
-    }
-}
-
-/// Each process sends to each other one. Of two calls one after the other, the second one's
-/// messages may come before the first one has ended; MPI keeps the order of those of each process.
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_by_messages(
-    const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const {
-    check_still_running();
-    check_alive();
-    const auto all = std::make_shared<std::vector<std::vector<std::int64_t>>>(ranks.size());
-    const auto bytes_of = [](const std::vector<std::int64_t>& words) {
-        const auto bytes = std::as_bytes(std::span(words));
-        return Part{bytes.data(), std::ssize(bytes)};
-    };
-    std::vector<std::size_t> missing;
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-        if (ranks[i] != rank_)
-            missing.push_back(i);
-        else
-            (*all)[i] = values;
-    const auto mine = std::make_shared<const std::vector<std::int64_t>>(values);
-    Messages messages(*this, gather_tag);
-    for (const std::size_t i : missing) messages.send(bytes_of(*mine), ranks[i], mine);
-    const auto has_come = [&](std::size_t i) {
-        const std::int64_t bytes = messages.probe(ranks[i]);
-        if (bytes < 0) return false;
-        (*all)[i].resize(static_cast<std::size_t>(bytes) / sizeof(std::int64_t));
-        messages.receive(bytes_of((*all)[i]), ranks[i], all);
-        return true;
-    };
-    wait_until(
-        [&] {
-            std::erase_if(missing, has_come);
-            return messages.all_complete() && missing.empty();
-        },
-        Load::numbers, "a gather on a node");
-    return std::move(*all);
+    const std::vector<std::int64_t>& values) const try {
+    return board_ && is_one_node() ? gather_on_node(values) : gather_of_all(values);
+} catch (...) {
+    fail(current_error(*this));
+    throw;
 }
 
 /// With few processes, the first numbers of each come with their count: where no process brings
 /// more, nothing else is exchanged.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
     const std::vector<std::int64_t>& values) const {
-    constexpr std::size_t most_with_numbers = 64;
+    constexpr std::size_t most_with_numbers = 64, first_numbers = 47;
     const auto n = static_cast<std::size_t>(size_);
-    const bool have_come_before = board_ && is_one_node();  // few numbers go by the boards
-    const std::size_t slot =
-        n <= most_with_numbers && !have_come_before ? FailureBoard::AgreementSlot::most + 1 : 1;
+    const std::size_t slot = n <= most_with_numbers ? first_numbers + 1 : 1;
     struct Buffers {
         std::vector<int> counts, starts;
         std::vector<std::int64_t> mine, all;

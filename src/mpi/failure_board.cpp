@@ -142,8 +142,7 @@ void FailureBoard::post(std::uint64_t agreement, Question question,
     AgreementSlot& slot = own_->agreement_slots[agreement % 2];
     slot.question = question;
     slot.count = numbers.size();
-    if (numbers.size() <= AgreementSlot::most)
-        std::copy(numbers.begin(), numbers.end(), slot.numbers);
+    std::ranges::copy(numbers, slot.numbers);
     slot.agreement.store(agreement + 1);
     // Of those that come last at the same time, one at least sees what the others have posted.
     if (!all_posted(agreement)) return;
@@ -178,12 +177,10 @@ std::optional<std::size_t> FailureBoard::first_mismatch(std::uint64_t agreement)
     return static_cast<std::size_t>(found - boards_.begin());
 }
 
-std::optional<std::vector<std::vector<std::int64_t>>> FailureBoard::collect(
-    std::uint64_t agreement) const {
+std::vector<std::vector<std::int64_t>> FailureBoard::collect(std::uint64_t agreement) const {
     std::vector<std::vector<std::int64_t>> all;
     for (const Board* board : boards_) {
         const AgreementSlot& slot = board->agreement_slots[agreement % 2];
-        if (slot.count > AgreementSlot::most) return std::nullopt;
         all.emplace_back(slot.numbers, slot.numbers + slot.count);
     }
     return all;

@@ -40,9 +40,9 @@ public:
     /// What an agreement finds out. All processes ask for the same, of as many numbers each where
     /// the largest are sought.
     enum class Question : std::uint32_t { error, largest, all };
-    /// What a process says in an agreement: so many numbers, where they are not too many.
+    /// What a process says in an agreement: so many numbers.
     struct AgreementSlot {
-        static constexpr std::size_t most = 47;
+        static constexpr std::size_t most = 127;
         std::atomic<std::uint64_t> agreement;  ///< its number plus one, once all else is there
         Question question;
         std::uint64_t count;
@@ -104,7 +104,8 @@ public:
     /// Writes for which binding this process uses a turn. Throws mismatch where another process of
     /// the node uses it for another one: the first to come finds none, all others do.
     void claim_ticket(std::uint64_t ticket, int binding) const;
-    /// Writes what this process says in an agreement of the processes of the node.
+    /// Writes what this process says in an agreement of the processes of the node, at most
+    /// AgreementSlot::most numbers.
     void post(std::uint64_t agreement, Question question,
               std::span<const std::int64_t> numbers) const;
     /// Whether all of them have said something in it.
@@ -115,8 +116,8 @@ public:
     void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
     /// The position of one that has asked for something else than the first; none has: none.
     std::optional<std::size_t> first_mismatch(std::uint64_t agreement) const;
-    /// What each of them has said, in order of rank; none if any has more than `most`.
-    std::optional<std::vector<std::vector<std::int64_t>>> collect(std::uint64_t agreement) const;
+    /// What each of them has said, in order of rank.
+    std::vector<std::vector<std::int64_t>> collect(std::uint64_t agreement) const;
     /// Whether there is a notice, also one that has just come from another node.
     bool shows_failure();
     /// Looks for notices from other nodes; where there are none, MPI moves what else there is to

@@ -14,7 +14,7 @@
 
 namespace datamover::mpi {
 
-static_assert(FailureNotice::tag < gather_tag);  // no mover's
+static_assert(FailureNotice::tag < first_mover_tag);
 
 /// The first place from `place` on whose tags are free here; a place more than a turn away if there
 /// is none.

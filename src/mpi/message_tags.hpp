@@ -15,10 +15,8 @@ class ProcessGroup;
 /// first of them.
 using ClaimedTags = std::shared_ptr<const int>;
 
-/// The tag of the messages by which the processes of a node gather values.
-inline constexpr int gather_tag = 1;
 /// The first tag of a mover.
-inline constexpr int first_mover_tag = 2;
+inline constexpr int first_mover_tag = 1;
 
 /// The tags in use on this process. They are handed out in turn, from first_mover_tag to the
 /// largest of MPI and then from the first again.

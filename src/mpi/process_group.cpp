@@ -79,15 +79,8 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
         throw;
     }
     find_node();
-    try_reading();
     // Last: from then on a failure of another process ends what this one waits for.
-    if (!create_failure_boards()) {
-        // Each process of the node is a node of its own. The processes of this node, and only they,
-        // have come to this together.
-        node_ranks_ = {rank_};
-        my_node_position_ = 0;
-        create_failure_boards();
-    }
+    create_failure_boards();
     const std::lock_guard lock(groups().lock);
     groups().alive.insert(this);
 }
@@ -150,28 +143,49 @@ void ProcessGroup::abandon(std::shared_ptr<const void> memory) const noexcept {
     keep_forever(std::move(memory));
 }
 
-/// Makes no blocking MPI call: a process that is stopped or killed in one would block the others
-/// forever.
+/// Finds the processes of this machine and of this node, and reads a word of each of the node that
+/// only that one has. Makes no blocking MPI call: a process that is stopped or killed in one would
+/// block the others forever.
 void ProcessGroup::find_node() {
-    const std::int64_t mine = machine_number();
-    const auto machines = gather({mine});
-    for (int rank = 0; rank < size_; ++rank)
-        if (machines[static_cast<std::size_t>(rank)].front() == mine)
-            machine_ranks_.push_back(rank);
+    static const std::int64_t own_mark =
+        std::chrono::steady_clock::now().time_since_epoch().count() ^
+        (std::int64_t{getpid()} << 32);
+    std::vector<std::int64_t> mine{
+        machine_number(), getpid(),
+        static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&own_mark)), own_mark};
+    const std::size_t first_processor = mine.size();
+    for (const std::uint64_t word : usable_processors())
+        mine.push_back(static_cast<std::int64_t>(word));
+    const auto all = gather(mine);
+    const auto of_rank = [&](int rank) -> const auto& {
+        return all[static_cast<std::size_t>(rank)];
+    };
+    ProcessorSet usable{};
+    for (int rank = 0; rank < size_; ++rank) {
+        if (of_rank(rank).front() != mine.front()) continue;
+        machine_ranks_.push_back(rank);
+        for (std::size_t i = 0; i < usable.size(); ++i)
+            usable[i] |= static_cast<std::uint64_t>(of_rank(rank)[first_processor + i]);
+    }
     const auto processes = std::ssize(machine_ranks_);
+    processors_ = processes > count(usable) ? Processors::shared : Processors::one_each;
     const auto position = std::ranges::lower_bound(machine_ranks_, rank_) - machine_ranks_.begin();
     const std::int64_t pretend = pretend_node_size();
     my_node_position_ = static_cast<int>(pretend > 0 ? position % pretend : position);
     const std::int64_t first = position - my_node_position_;
     const std::int64_t end =
         pretend > 0 ? std::min<std::int64_t>(first + pretend, processes) : std::int64_t{processes};
-    ProcessorSet usable = usable_processors();
-    const std::vector<std::int64_t> words(usable.begin(), usable.end());
-    for (const auto& theirs : gather_among(machine_ranks_, words))
-        for (std::size_t i = 0; i < usable.size(); ++i)
-            usable[i] |= static_cast<std::uint64_t>(theirs[i]);
-    processors_ = processes > count(usable) ? Processors::shared : Processors::one_each;
     node_ranks_.assign(machine_ranks_.begin() + first, machine_ranks_.begin() + end);
+    bool readable = may_read_peers() && node_ranks_.size() > 1;
+    for (const int rank : node_ranks_) {
+        const auto& words = of_rank(rank);
+        std::int64_t found = 0;
+        readable = readable &&
+                   memory::read_from_process(words[1], static_cast<std::uint64_t>(words[2]), &found,
+                                             sizeof found) &&
+                   found == words[3];
+    }
+    peers_readable_ = all_on_node(readable);
 }
 
 void ProcessGroup::let_mpi_progress() const noexcept {
@@ -189,29 +203,29 @@ void ProcessGroup::let_mpi_progress() const noexcept {
     }
 }
 
-/// Makes this process's board of failures and maps those of the node; false where shared memory
-/// does not work between all processes of the node.
-bool ProcessGroup::create_failure_boards() {
+/// Makes this process's board of failures and maps those of the node. Where shared memory does not
+/// work between all processes of the node, each of them is a node of its own.
+void ProcessGroup::create_failure_boards() {
     constexpr std::int64_t bytes = sizeof(FailureBoard::Board);
     const auto make = [](std::byte* memory) { new (memory) FailureBoard::Board{}; };
-    NodeShares boards;
-    if (node_ranks_.size() == 1) {
+    NodeShares boards = share_on_node(bytes, make);
+    if (node_ranks_.size() > 1) why_no_shared_memory_ = boards.why_not;
+    if (!boards.why_not.empty()) {
+        node_ranks_ = {rank_};
+        my_node_position_ = 0;
+        boards = {};
         boards.own = memory::SegmentPool::allocate_private(bytes);
         boards.data = {boards.own->data};
         make(boards.own->data);
-    } else {
-        boards = share_on_node(bytes, make);
-        why_no_shared_memory_ = boards.why_not;
-        if (!boards.why_not.empty()) return false;
     }
     std::vector<int> far_ranks;
     for (int rank = 0; rank < size_; ++rank)
         if (node_position(rank) < 0) far_ranks.push_back(rank);
     board_ = std::make_unique<FailureBoard>(comm_, boards, my_node_position_, std::move(far_ranks));
-    return true;
 }
 
 /// Behind the objects is a mark by which a process finds that it has mapped another one's memory.
+/// A process that is alone on its node shares none.
 NodeShares ProcessGroup::share_on_node(std::int64_t bytes,
                                        const std::function<void(std::byte*)>& make) const {
     NodeShares shares;
@@ -219,9 +233,11 @@ NodeShares ProcessGroup::share_on_node(std::int64_t bytes,
         return reinterpret_cast<std::int64_t*>(memory + memory::whole_lines(bytes));
     };
     try {
-        shares.own = pool().allocate_shared(memory::whole_lines(bytes) + sizeof(std::int64_t));
-        make(shares.own->data);
-        *mark_at(shares.own->data) = rank_;
+        if (node_ranks_.size() > 1) {
+            shares.own = pool().allocate_shared(memory::whole_lines(bytes) + sizeof(std::int64_t));
+            make(shares.own->data);
+            *mark_at(shares.own->data) = rank_;
+        }
     } catch (const Error& e) {
         shares.why_not = e.what();
     }
@@ -267,24 +283,6 @@ std::span<const std::int64_t> ProcessGroup::nodes() {
                                : maximum(std::move(nodes));
     }
     return nodes_;
-}
-
-/// Every process of the node tries to read a word of every other that only that one has.
-void ProcessGroup::try_reading() {
-    if (node_ranks_.size() == 1) return;
-    static const std::int64_t own_mark =
-        std::chrono::steady_clock::now().time_since_epoch().count() ^
-        (std::int64_t{getpid()} << 32);
-    const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&own_mark));
-    bool readable = may_read_peers();
-    for (const auto& words : gather_on_node({getpid(), address, own_mark})) {
-        std::int64_t found = 0;
-        readable = readable &&
-                   memory::read_from_process(words[0], static_cast<std::uint64_t>(words[1]), &found,
-                                             sizeof found) &&
-                   found == words[2];
-    }
-    peers_readable_ = all_on_node(readable);
 }
 
 bool ProcessGroup::all_on_node(bool mine) const {

@@ -160,8 +160,8 @@ public:
     /// from any thread; takes no memory.
     void abandon(std::shared_ptr<const void> memory) const noexcept;
 
-    // Where all processes are on one node, agree, maximum, all_equal and gather take no call of MPI
-    // for a few numbers of each.
+    // Where all processes are on one node, gather takes no call of MPI, nor do agree, maximum and
+    // all_equal for a few numbers of each.
 
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
     /// Collective.
@@ -176,7 +176,8 @@ public:
     bool all_equal(std::uint32_t value) const;
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
     std::vector<std::int64_t> exchange(std::vector<std::int64_t> values) const;
-    /// Collective on the node: every process's values, in order of node_ranks.
+    /// Collective on the node: every process's values, in order of node_ranks. Takes no call of
+    /// MPI.
     std::vector<std::vector<std::int64_t>> gather_on_node(
         const std::vector<std::int64_t>& values) const;
     /// Collective: every process's values, in order of rank.
@@ -185,18 +186,13 @@ public:
 private:
     explicit ProcessGroup(MPI_Comm user_comm);
     void find_node();
-    void try_reading();
     bool all_on_node(bool mine) const;
-    bool create_failure_boards();
+    void create_failure_boards();
     bool is_one_node() const { return std::ssize(node_ranks_) == size_; }
     std::vector<std::int64_t> largest(FailureBoard::Question question,
                                       std::vector<std::int64_t> values) const;
-    std::optional<std::vector<std::vector<std::int64_t>>> allgather_on_node(
+    std::vector<std::vector<std::int64_t>> allgather_on_node(
         FailureBoard::Question question, std::span<const std::int64_t> mine) const;
-    std::vector<std::vector<std::int64_t>> gather_among(
-        const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const;
-    std::vector<std::vector<std::int64_t>> gather_by_messages(
-        const std::vector<int>& ranks, const std::vector<std::int64_t>& values) const;
     std::vector<std::vector<std::int64_t>> gather_of_all(
         const std::vector<std::int64_t>& values) const;
 

@@ -55,35 +55,33 @@ public:
         : group_(std::move(group)),
           before_((group_->rank() + group_->size() - 1) % group_->size()),
           numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
-        const int after = (group_->rank() + 1) % group_->size();
         receives_ = group_->node_position(before_) < 0;
-        if (receives_)
-            requests_.add(false, &numbers_->theirs, sizeof numbers_->theirs, before_, tag,
-                          group_->ticket_comm());
-        if (group_->node_position(after) < 0)
-            requests_.add(true, &numbers_->own, sizeof numbers_->own, after, tag,
-                          group_->ticket_comm());
-        active_.assign(requests_.size());
+        sends_ = group_->node_position(after()) < 0;
+        requests_.assign(2);
     }
     ~OrderCheck() {
-        bool have_ended = true;
-        for (std::size_t i = 0; i < requests_.size(); ++i)
-            have_ended = requests_.free(i) && have_ended;
-        if (!have_ended) group_->abandon(numbers_);
+        const bool has_received = requests_.free(0), has_sent = requests_.free(1);
+        if (!has_received || !has_sent) group_->abandon(numbers_);
     }
     OrderCheck(const OrderCheck&) = delete;
     OrderCheck& operator=(const OrderCheck&) = delete;
 
     /// A turn begins, in the order of the group's turns. The last one's check has ended.
     void begin() {
-        left_ = requests_.size();
-        for (std::size_t i = 0; i < left_; ++i) active_.start(i, requests_[i]);
+        left_ = 0;
+        constexpr std::int64_t bytes = sizeof numbers_->own;
+        if (receives_)
+            requests_.begin(left_++, false, &numbers_->theirs, bytes, before_, tag,
+                            group_->ticket_comm());
+        if (sends_)
+            requests_.begin(left_++, true, &numbers_->own, bytes, after(), tag,
+                            group_->ticket_comm());
     }
     /// Whether the check of the turn has ended. Throws mismatch where the process before uses it
     /// for another binding.
     bool is_done() {
         if (left_ == 0) return true;
-        for (const int ended : active_.ended()) {
+        for (const int ended : requests_.ended()) {
             --left_;
             if (receives_ && ended == 0 && numbers_->theirs != numbers_->own)
                 throw mpi::another_order(group_->rank(), concat("process ", before_));
@@ -95,12 +93,13 @@ private:
     struct Numbers {
         std::int64_t own = 0, theirs = 0;
     };
+    int after() const { return (group_->rank() + 1) % group_->size(); }
+
     mpi::ProcessGroupPtr group_;
     int before_;                        ///< the process before this one
     std::shared_ptr<Numbers> numbers_;  ///< what MPI may still look at
-    mpi::PersistentRequests requests_;  ///< a receive first, if the process before is far
-    mpi::ActiveRequests active_;
-    bool receives_ = false;
+    mpi::Requests requests_;            ///< a receive first, if the process before is far
+    bool receives_ = false, sends_ = false;
     std::size_t left_ = 0;  ///< of this turn
 };
 

@@ -7,7 +7,6 @@
 // few buffers, used in turn: nobody waits for anything but a buffer of its own, so no order of
 // processes can lock.
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "memory/cache_lines.hpp"
@@ -43,28 +42,24 @@ std::int64_t longest_message(const BindContext& context, const Pair& pair) {
 
 /// One direction of one pair.
 struct ChunkMessages {
-    std::int64_t peer = 0;
+    int peer = 0;
     bool sends = false;
     PairProgram program;
     memory::AllocationPtr buffers;  ///< none where the arrays themselves are sent and received
     std::int64_t buffer_bytes = 0;
     std::size_t width = 1;         ///< messages that may be under way
-    std::size_t first_active = 0;  ///< of this pair's `width` places among the active requests
-    /// Of this pair's requests: per chunk, or, with buffers, per buffer and message size.
-    std::size_t first_request = 0, request_count = 0;
-    std::vector<std::size_t> size_of_chunk;  ///< with buffers: number of the message size
-    std::vector<std::size_t> chunk_at;       ///< per place; `none` where it is free
+    std::size_t first_active = 0;  ///< of this pair's `width` places among the requests
+    std::vector<mpi::Datatype> elements;  ///< per chunk, where MPI packs
+    std::vector<std::size_t> chunk_at;    ///< per place; `none` where it is free
     std::size_t posted = 0, completed = 0;
 
     static constexpr auto none = static_cast<std::size_t>(-1);
 
     bool complete() const { return completed == program.chunks(); }
-    std::byte* buffer(std::size_t place) const {
+    /// Where the message of a chunk is that a place has.
+    std::byte* message(std::size_t chunk, std::size_t place) const {
+        if (!buffers) return program.in_place(chunk);
         return buffers->data + static_cast<std::int64_t>(place) * buffer_bytes;
-    }
-    std::size_t request_for(std::size_t chunk, std::size_t place) const {
-        if (!buffers) return first_request + chunk;
-        return first_request + place * (request_count / width) + size_of_chunk[chunk];
     }
 };
 
@@ -87,17 +82,19 @@ public:
     /// `datatypes`: MPI is told by a datatype where the elements of a chunk lie, if they move
     /// unchanged.
     MessageTransport(const BindContext& context, const std::vector<Pair>& pairs, bool datatypes)
-        : group_(context.group), tag_(context.tag()), datatypes_(datatypes) {
+        : group_(context.group),
+          comm_(group_->comm()),
+          tag_(context.tag()),
+          datatypes_(datatypes) {
         for (const bool sends : {false, true})
             for (const Pair& pair : pairs)
                 if (pair.sends() == sends) add(context, pair);
-        active_.assign(pair_at_.size());
+        requests_.assign(pair_at_.size());
     }
 
     ~MessageTransport() override {
-        for (const ChunkMessages& pair : pairs_)
-            for (std::size_t i = 0; i < pair.request_count; ++i)
-                if (!requests_.free(pair.first_request + i)) group_->abandon(pair.buffers);
+        for (std::size_t i = 0; i < pair_at_.size(); ++i)
+            if (!requests_.free(i)) group_->abandon(pairs_[pair_at_[i]].buffers);
     }
 
     void start() override {
@@ -107,7 +104,7 @@ public:
     }
 
     Progress progress() override {
-        const auto ended = active_.ended();
+        const auto ended = requests_.ended();
         for (const int number : ended) end(static_cast<std::size_t>(number));
         if (complete_ == pairs_.size()) return Progress::complete;
         return !ended.empty() ? Progress::some : Progress::none;
@@ -121,7 +118,7 @@ private:
 
     void add(const BindContext& context, const Pair& pair) {
         ChunkMessages made;
-        made.peer = pair.peer;
+        made.peer = mpi::to_int(pair.peer, "rank");
         made.sends = pair.sends();
         // MPI cuts what it is told by a datatype, and needs no kernels of ours.
         const bool by_datatype = datatypes_ && pair.plain_copy();
@@ -129,23 +126,20 @@ private:
         rules.runs = !by_datatype;
         if (!by_datatype) rules.most_bytes = longest_message(context, pair);
         made.program = context.message_program(pair, rules);
-        made.first_request = requests_.size();
-        const auto add_request = [&, peer = mpi::to_int(made.peer, "rank")](auto&&... what) {
-            requests_.add(made.sends, what..., peer, tag_, group_->comm());
-        };
-        const std::size_t chunks = made.program.chunks();
         const bool in_place = made.program.all_in_place();
-        const auto most =
-            in_place || by_datatype ? unbuffered_width : static_cast<std::size_t>(context.buffers);
-        made.width = std::min(most, std::max<std::size_t>(1, chunks));
+        const bool is_packed = !in_place && !by_datatype;
+        const auto most = is_packed ? static_cast<std::size_t>(context.buffers) : unbuffered_width;
+        made.width = std::min(most, std::max<std::size_t>(1, made.program.chunks()));
         made.chunk_at.assign(made.width, ChunkMessages::none);
-        if (!in_place && !by_datatype) make_buffers(made, add_request);
-        for (std::size_t chunk = 0; chunk < chunks && !made.buffers; ++chunk)
-            if (in_place)
-                add_request(made.program.in_place(chunk), made.program.chunk_bytes(chunk));
-            else
-                add_request(elements_of(made.program, chunk));
-        made.request_count = requests_.size() - made.first_request;
+        if (is_packed) {
+            made.buffer_bytes = memory::whole_lines(made.program.most_chunk_bytes());
+            made.buffers = memory::SegmentPool::allocate_private(
+                made.buffer_bytes * static_cast<std::int64_t>(made.width));
+            extra_bytes_ += made.buffers->bytes;
+        }
+        for (std::size_t chunk = 0; !in_place && by_datatype && chunk < made.program.chunks();
+             ++chunk)
+            made.elements.push_back(elements_of(made.program, chunk));
         made.first_active = pair_at_.size();
         pair_at_.insert(pair_at_.end(), made.width, pairs_.size());
         MoverPair& line =
@@ -154,32 +148,18 @@ private:
         pairs_.push_back(std::move(made));
     }
 
-    template <class AddRequest>
-    void make_buffers(ChunkMessages& made, AddRequest&& add_request) {
-        std::vector<std::int64_t> sizes;
-        std::map<std::int64_t, std::size_t> number;  // of a size among them
-        for (std::size_t chunk = 0; chunk < made.program.chunks(); ++chunk) {
-            const std::int64_t bytes = made.program.chunk_bytes(chunk);
-            const auto [known, is_new] = number.try_emplace(bytes, sizes.size());
-            if (is_new) sizes.push_back(bytes);
-            made.size_of_chunk.push_back(known->second);
-        }
-        made.buffer_bytes = memory::whole_lines(made.program.most_chunk_bytes());
-        made.buffers = memory::SegmentPool::allocate_private(made.buffer_bytes *
-                                                             static_cast<std::int64_t>(made.width));
-        extra_bytes_ += made.buffers->bytes;
-        for (std::size_t place = 0; place < made.width; ++place)
-            for (const std::int64_t bytes : sizes) add_request(made.buffer(place), bytes);
-    }
-
     /// Posts chunks, in order, as long as the next one's place is free.
     void post(ChunkMessages& pair) {
         while (pair.posted < pair.program.chunks()) {
             const std::size_t place = pair.posted % pair.width;
             if (pair.chunk_at[place] != ChunkMessages::none) return;
-            if (pair.sends && pair.buffers) pair.program.pack(pair.posted, pair.buffer(place));
-            active_.start(pair.first_active + place,
-                          requests_[pair.request_for(pair.posted, place)]);
+            const std::size_t chunk = pair.posted, at = pair.first_active + place;
+            if (pair.sends && pair.buffers) pair.program.pack(chunk, pair.message(chunk, place));
+            if (pair.elements.empty())
+                requests_.begin(at, pair.sends, pair.message(chunk, place),
+                                pair.program.chunk_bytes(chunk), pair.peer, tag_, comm_);
+            else
+                requests_.begin(at, pair.sends, pair.elements[chunk], pair.peer, tag_, comm_);
             pair.chunk_at[place] = pair.posted++;
         }
     }
@@ -188,7 +168,7 @@ private:
         ChunkMessages& pair = pairs_[pair_at_[active]];
         const std::size_t place = active - pair.first_active;
         if (!pair.sends && pair.buffers)
-            pair.program.unpack(pair.chunk_at[place], pair.buffer(place));
+            pair.program.unpack(pair.chunk_at[place], pair.message(pair.chunk_at[place], place));
         pair.chunk_at[place] = ChunkMessages::none;
         ++pair.completed;
         complete_ += pair.complete();
@@ -196,11 +176,11 @@ private:
     }
 
     mpi::ProcessGroupPtr group_;
+    MPI_Comm comm_;
     int tag_;
     bool datatypes_;                    ///< else packed, and cut into chunks
     std::vector<ChunkMessages> pairs_;  ///< receives before sends
-    mpi::PersistentRequests requests_;
-    mpi::ActiveRequests active_;        ///< per place of every pair: the request under way there
+    mpi::Requests requests_;            ///< per place of every pair
     std::vector<std::size_t> pair_at_;  ///< whose place it is
     std::size_t complete_ = 0;          ///< pairs that are through in this round
 };

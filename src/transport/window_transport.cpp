@@ -29,6 +29,7 @@ namespace {
 constexpr std::size_t unbuffered_window_width = 8;
 /// More of arrays is not attached: MPI may have a limit, and buffers need some.
 constexpr std::size_t most_regions_of_arrays = 16;
+constexpr std::int64_t address_bytes = sizeof(std::int64_t);
 
 /// What a chunk on its way waits for next.
 enum class Stage {
@@ -108,9 +109,12 @@ public:
     }
 
     ~WindowTransport() override {
-        for (std::size_t i = 0; i < requests_.size(); ++i) is_in_flight_ |= !requests_.free(i);
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            is_in_flight_ |= !requests_.free(2 * i);
+            // One-sided operations can neither be cancelled nor their requests freed.
+            is_in_flight_ |= is_moving(places_[i]) || !requests_.free(2 * i + 1);
+        }
         if (!is_in_flight_) return;
-        // One-sided operations can neither be cancelled nor their requests freed.
         group_->abandon(memory_);
         if (!window_) return;
         window_->spoil();
@@ -138,7 +142,7 @@ public:
     }
 
     Progress progress() override {
-        const auto ended = active_.ended();
+        const auto ended = requests_.ended();
         for (const int number : ended) end(static_cast<std::size_t>(number));
         const bool settled = puts_ && settle();
         if (complete_ == pairs_.size()) {
@@ -153,7 +157,7 @@ public:
 private:
     bool waits_for(std::size_t i) const override { return !pairs_[i].complete(); }
 
-    /// Attaches arrays and buffers, makes places and their requests.
+    /// Attaches arrays and buffers, makes places.
     void prepare() {
         std::vector<std::int64_t> buffer_bytes;  // per pair; 0: in place
         std::int64_t hosted_bytes = 0, own_bytes = 0;
@@ -171,7 +175,6 @@ private:
         for (const auto& buffers : {memory_->hosted, memory_->own})
             extra_bytes_ += buffers ? buffers->bytes : 0;
         make_places(buffer_bytes);
-        make_requests();
     }
 
     /// Whether what goes either way lies in the library's memory as in the messages, which then is
@@ -226,25 +229,24 @@ private:
             }
         }
         memory_->words.resize(places_.size());
-        active_.assign(2 * places_.size());
+        requests_.assign(2 * places_.size());
     }
 
-    void make_requests() {
-        for (std::size_t i = 0; i < places_.size(); ++i) {
-            const WindowPair& pair = pairs_[places_[i].pair];
-            WindowMemory::Words& words = memory_->words[i];
-            constexpr std::int64_t address_bytes = sizeof words.sent;
-            requests_.add(true, &words.sent, pair.hosts ? address_bytes : 0, pair.rank(),
-                          pair.hosts ? ready_tag_ : done_tag_, group_->comm());
-            requests_.add(false, &words.received, pair.hosts ? 0 : address_bytes, pair.rank(),
-                          pair.hosts ? done_tag_ : ready_tag_, group_->comm());
-        }
+    MPI_Request& waiting(std::size_t place) { return requests_[2 * place + 1]; }
+
+    /// Hosts tell an address, callers that they have moved what was there.
+    void tell(std::size_t place) {
+        const WindowPair& pair = pairs_[places_[place].pair];
+        requests_.begin(2 * place, true, &memory_->words[place].sent,
+                        pair.hosts ? address_bytes : 0, pair.rank(),
+                        pair.hosts ? ready_tag_ : done_tag_, group_->comm());
     }
-
-    MPI_Request& waiting(std::size_t place) { return active_[2 * place + 1]; }
-
-    void tell(std::size_t place) { active_.start(2 * place, requests_[2 * place]); }
-    void listen(std::size_t place) { active_.start(2 * place + 1, requests_[2 * place + 1]); }
+    void listen(std::size_t place) {
+        const WindowPair& pair = pairs_[places_[place].pair];
+        requests_.begin(2 * place + 1, false, &memory_->words[place].received,
+                        pair.hosts ? 0 : address_bytes, pair.rank(),
+                        pair.hosts ? done_tag_ : ready_tag_, group_->comm());
+    }
 
     std::byte* memory_of(const Place& place) const {
         return place.buffer ? place.buffer : pairs_[place.pair].program.in_place(place.chunk);
@@ -362,9 +364,8 @@ private:
     std::shared_ptr<mpi::Window> window_;
     std::vector<WindowPair> pairs_;
     std::vector<Place> places_;
-    mpi::PersistentRequests requests_;
-    mpi::ActiveRequests active_;  ///< two per place
-    std::size_t complete_ = 0;    ///< pairs that are through in this round
+    mpi::Requests requests_;    ///< two per place
+    std::size_t complete_ = 0;  ///< pairs that are through in this round
     bool is_in_flight_ = false;
 };
 

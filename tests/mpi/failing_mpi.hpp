@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "datamover/error.hpp"
 #include "mpi/process_group.hpp"
@@ -95,24 +96,6 @@ int MPI_Iallgatherv(const void* in, int n, MPI_Datatype in_type, void* out, cons
     return injector.act(
         [&] { return PMPI_Iallgatherv(in, n, in_type, out, m, starts, out_type, comm, request); });
 }
-int MPI_Send_init(const void* data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-                  MPI_Request* request) {
-    *request = MPI_REQUEST_NULL;
-    const int code =
-        injector.act([&] { return PMPI_Send_init(data, n, type, peer, tag, comm, request); });
-    if (*request != MPI_REQUEST_NULL && code != MPI_SUCCESS) PMPI_Request_free(request);
-    if (*request != MPI_REQUEST_NULL) injector.open_requests.insert(*request);
-    return code;
-}
-int MPI_Recv_init(void* data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
-                  MPI_Request* request) {
-    *request = MPI_REQUEST_NULL;
-    const int code =
-        injector.act([&] { return PMPI_Recv_init(data, n, type, peer, tag, comm, request); });
-    if (*request != MPI_REQUEST_NULL && code != MPI_SUCCESS) PMPI_Request_free(request);
-    if (*request != MPI_REQUEST_NULL) injector.open_requests.insert(*request);
-    return code;
-}
 int MPI_Isend(const void* data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
               MPI_Request* request) {
     return injector.begin_message(
@@ -121,12 +104,6 @@ int MPI_Isend(const void* data, int n, MPI_Datatype type, int peer, int tag, MPI
 int MPI_Request_free(MPI_Request* request) {
     injector.close(*request);
     return PMPI_Request_free(request);
-}
-int MPI_Start(MPI_Request* request) {
-    return injector.act([&] { return PMPI_Start(request); });
-}
-int MPI_Startall(int n, MPI_Request requests[]) {
-    return injector.act([&] { return PMPI_Startall(n, requests); });
 }
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
     const MPI_Request before = *request;
@@ -138,7 +115,12 @@ int MPI_Testall(int n, MPI_Request requests[], int* flag, MPI_Status statuses[])
     return injector.poll([&] { return PMPI_Testall(n, requests, flag, statuses); }, flag);
 }
 int MPI_Testsome(int n, MPI_Request requests[], int* count, int which[], MPI_Status statuses[]) {
-    return injector.poll([&] { return PMPI_Testsome(n, requests, count, which, statuses); }, count);
+    const std::vector<MPI_Request> before(requests, requests + n);
+    const int code =
+        injector.poll([&] { return PMPI_Testsome(n, requests, count, which, statuses); }, count);
+    for (int i = 0; i < n; ++i)
+        if (requests[i] == MPI_REQUEST_NULL) injector.close(before[static_cast<std::size_t>(i)]);
+    return code;
 }
 int MPI_Issend(const void* data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                MPI_Request* request) {
