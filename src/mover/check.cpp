@@ -3,7 +3,6 @@
 #include "binding.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <complex>
 #include <cstdlib>
 #include <functional>
@@ -43,13 +42,6 @@ std::string text_of(std::complex<double> factor) {
     return text.str();
 }
 
-std::string known_transports() {
-    std::string names;
-    for (const transport::TransportKind& kind : transport::transport_kinds())
-        names += (names.empty() ? "" : ", ") + kind.name;
-    return names;
-}
-
 /// The options that must be the same on all processes.
 std::vector<std::string> texts_of(const MoverOptions& options) {
     return {concat("op=\"", op_name(options.op), '"'),
@@ -57,7 +49,7 @@ std::vector<std::string> texts_of(const MoverOptions& options) {
             "alpha=" + text_of(options.alpha),
             "beta=" + text_of(options.beta),
             concat("conjugate=", options.conjugate ? "true" : "false"),
-            "known transports " + known_transports()};
+            "known transports " + transport::transport_names()};
 }
 
 std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
@@ -108,13 +100,7 @@ std::vector<plan::BoundParts> bound_parts(const Moves& moves) {
 std::int64_t digest_of(const Moves& moves, const MoverOptions& options) {
     plan::PlanWriter words;
     words.put(digest_of(moves));
-    words.put(static_cast<std::int64_t>(options.op));
-    words.put(options.transport);
-    words.put(transport::transport_kinds_digest());
-    for (const double part :
-         {options.alpha.real(), options.alpha.imag(), options.beta.real(), options.beta.imag()})
-        words.put(std::bit_cast<std::int64_t>(part));
-    words.put(std::int64_t{options.conjugate});
+    for (const std::string& option : texts_of(options)) words.put(option);
     return words.digest();
 }
 

@@ -80,7 +80,7 @@ std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
                         const MoverOptions& options) {
     WordDigest digest;
     digest.put(system_digest());
-    digest.put(transport::transport_kinds_digest());
+    digest.put(geometry::text_digest(transport::transport_names()));
     digest.put(digest_of(moves));
     digest.put(static_cast<std::int64_t>(options.op));
     digest.put(options.alpha != 1.0 || options.conjugate);

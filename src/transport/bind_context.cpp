@@ -54,8 +54,8 @@ SignalLine& BindContext::peer_signal_line(std::int64_t peer) const {
                        first + static_cast<std::size_t>(group->my_node_position()));
 }
 
-const BindingLine& BindContext::peer_binding_line(std::int64_t peer) const {
-    return binding_line(node->signals(peer));
+const std::atomic<std::uint64_t>& BindContext::peer_binding(std::int64_t peer) const {
+    return binding_line(node->signals(peer)).number;
 }
 
 /// One side of a motion in this process's memory.

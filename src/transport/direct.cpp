@@ -21,24 +21,6 @@
 namespace datamover::transport {
 namespace {
 
-/// The signal lines of a peer, for as long as the peer keeps its side of the mover.
-class PeerLines {
-public:
-    explicit PeerLines(const BindingLine& line)
-        : line_(&line), binding_(line.number.load(std::memory_order_acquire)) {}
-
-    /// Throws peer_failed where the peer has given the lines back.
-    void require(std::int64_t peer) const {
-        if (line_->number.load(std::memory_order_acquire) == binding_) return;
-        throw make_error(ErrorCode::peer_failed, "process ", peer,
-                         " has freed its side of the mover, or gave it up");
-    }
-
-private:
-    const BindingLine* line_;
-    std::uint64_t binding_;
-};
-
 using memory::ProcessCopy;
 
 /// A copy by the system, and what is done with the buffer before (sending) or after it (receiving).
@@ -53,7 +35,7 @@ struct Lane {
     bool sends = false;
     bool copies = false;  ///< this process does, else the peer
     bool pending = false;
-    PeerLines theirs;
+    PeerBinding theirs;
     /// In this process's line: the peer has begun, or has copied.
     const std::atomic<std::uint64_t>* awaited = nullptr;
     /// In the peer's line: this process has copied, or has begun.
@@ -148,7 +130,7 @@ private:
         Lane lane{.peer = pair.peer,
                   .sends = pair.sends(),
                   .copies = copies,
-                  .theirs = PeerLines(context.peer_binding_line(pair.peer)),
+                  .theirs = PeerBinding(context.peer_binding(pair.peer)),
                   .awaited = copies ? &mine.go[here] : &mine.done[here],
                   .told = copies ? &theirs.done[there] : &theirs.go[there]};
         if (copies) prepare(context, pair, lane);

@@ -214,26 +214,17 @@ bool PairProgram::all_in_place() const {
 }
 
 bool PairProgram::packs_as(const PairProgram& other) const {
-    if (chunks() != other.chunks() || segments_.size() != other.segments_.size()) return false;
-    for (std::size_t i = 0; i < chunks(); ++i)
-        if (chunks_[i].bytes != other.chunks_[i].bytes || chunks_[i].end != other.chunks_[i].end)
-            return false;
-    for (std::size_t i = 0; i < segments_.size(); ++i) {
-        const Segment &mine = segments_[i], &theirs = other.segments_[i];
-        const auto a = units_[mine.unit].relation.source_bounds();
-        const auto b = other.units_[theirs.unit].relation.source_bounds();
-        if (mine.array != theirs.array ||
-            mine.message_offset_bytes != theirs.message_offset_bytes ||
-            a.begin_bytes != b.begin_bytes || a.end_bytes != b.end_bytes)
-            return false;
-    }
+    constexpr auto offset = &Segment::message_offset_bytes;
+    if (chunks() != other.chunks() ||
+        !std::ranges::equal(segments_, other.segments_, {}, offset, offset))
+        return false;
     const auto same = [](const MemoryPiece& a, const MemoryPiece& b) {
         return a.data == b.data && a.bytes == b.bytes;
     };
-    for (std::size_t i = 0; i < chunks(); ++i) {
-        const auto mine = pieces(i), theirs = other.pieces(i);
-        if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), same)) return false;
-    }
+    for (std::size_t i = 0; i < chunks(); ++i)
+        if (chunk_bytes(i) != other.chunk_bytes(i) ||
+            !std::ranges::equal(pieces(i), other.pieces(i), same))
+            return false;
     return true;
 }
 

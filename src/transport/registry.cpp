@@ -11,7 +11,6 @@
 #include <cmath>
 #include <utility>
 
-#include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::transport {
@@ -93,10 +92,10 @@ void add_transport_kind(TransportKind kind) {
     all_kinds().push_back(std::move(kind));
 }
 
-std::int64_t transport_kinds_digest() {
-    geometry::WordDigest digest;
-    for (const TransportKind& kind : all_kinds()) digest.put(geometry::text_digest(kind.name));
-    return digest.value();
+std::string transport_names() {
+    std::string names;
+    for (const TransportKind& kind : all_kinds()) names += (names.empty() ? "" : ", ") + kind.name;
+    return names;
 }
 
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names) {
@@ -210,12 +209,10 @@ void check_name(std::string_view name, std::string_view words) {
         throw Error(
             ErrorCode::invalid_argument,
             "transport \"measure\" stands alone: nothing is joined to it, before or behind");
-    if (!is_transport_name(name)) {
-        std::string known = "auto";
-        for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;
+    if (!is_transport_name(name))
         throw make_error(ErrorCode::invalid_argument, "there is no transport \"", shown(name),
-                         "\"; known are ", known, ", and several of them joined by \"+\"");
-    }
+                         "\"; known are auto, ", transport_names(),
+                         ", and several of them joined by \"+\"");
     const auto options = manner_in(words);
     if (!options || !is_taken(*options, name))
         throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name,

@@ -33,9 +33,9 @@ struct SlotStream {
     std::int64_t peer = 0;
     bool sends = false;
     SlotRing ring;
-    std::uint64_t binding = 0;  ///< the receiver's number of it
-    PairProgram program;
-    std::vector<std::int64_t> piece_at;  ///< of what is streamed: where chunks are in the slot
+    PeerBinding binding;  ///< the receiver's
+    PairProgram program{};
+    std::vector<std::int64_t> piece_at{};  ///< of what is streamed: where chunks are in the slot
     std::size_t next = 0;                ///< in this round
     std::uint64_t moved = 0;             ///< in all rounds
     std::uint64_t seen = 0;              ///< by the other side, at the last look
@@ -119,10 +119,7 @@ public:
 
     void announce() override {
         for (const SlotStream& stream : streams_)
-            if (stream.sends &&
-                stream.ring.binding().load(std::memory_order_acquire) != stream.binding)
-                throw make_error(ErrorCode::peer_failed, "process ", stream.peer,
-                                 " has freed its side of the mover, or gave it up");
+            if (stream.sends) stream.binding.require(stream.peer);
     }
 
     void start() override {
@@ -148,10 +145,9 @@ public:
 private:
     void add(const BindContext& context, const Pair& pair) {
         const auto& rings = pair.sends() ? context.rings_out : context.rings_in;
-        SlotStream stream;
-        stream.peer = pair.peer;
-        stream.sends = pair.sends();
-        stream.ring = rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
+        const SlotRing& ring =
+            rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
+        SlotStream stream{pair.peer, pair.sends(), ring, PeerBinding(ring.binding())};
         const std::int64_t bytes = context.message_bytes(pair);
         if (bytes >= least_streamed_bytes && bytes <= most_streamed_bytes) {
             stream.program = context.message_program(pair, {piece_bytes});
@@ -160,7 +156,6 @@ private:
         if (stream.piece_at.empty())
             stream.program = context.message_program(
                 pair, {longest_chunk(context, stream.ring), plan::ChunkForm::tiles});
-        stream.binding = stream.ring.binding().load(std::memory_order_acquire);
         stream.next = stream.hand_overs();
         if (!stream.sends) extra_bytes_ += stream.ring.bytes();
         add_line(pair.peer, stream.sends, "staged", stream.program);

@@ -20,6 +20,7 @@
 #include "datamover/array_part.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/side.hpp"
+#include "geometry/make_error.hpp"
 #include "memory/cache_lines.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/byte_message.hpp"
@@ -65,6 +66,24 @@ inline void clear_signal_lines(std::byte* memory, std::size_t count, std::uint64
     for (std::size_t i = 0; i < count; ++i)
         new (memory + sizeof(BindingLine) + sizeof(SignalLine) * i) SignalLine{};
 }
+
+/// A peer's number of the binding, for as long as the peer keeps its side of the mover.
+class PeerBinding {
+public:
+    explicit PeerBinding(const std::atomic<std::uint64_t>& number)
+        : number_(&number), known_(number.load(std::memory_order_acquire)) {}
+
+    /// Throws peer_failed where the peer has given its side back.
+    void require(std::int64_t peer) const {
+        if (number_->load(std::memory_order_acquire) == known_) return;
+        throw make_error(ErrorCode::peer_failed, "process ", peer,
+                         " has freed its side of the mover, or gave it up");
+    }
+
+private:
+    const std::atomic<std::uint64_t>* number_;
+    std::uint64_t known_;
+};
 
 /// Marks lines as given back: a peer that has not heard must not write there any more.
 inline void retire_signal_lines(std::byte* memory) {
@@ -277,7 +296,7 @@ public:
     /// The line that a peer writes for this transport, and the peer's line that is written here.
     SignalLine& own_signal_line(std::int64_t peer) const;
     SignalLine& peer_signal_line(std::int64_t peer) const;
-    const BindingLine& peer_binding_line(std::int64_t peer) const;
+    const std::atomic<std::uint64_t>& peer_binding(std::int64_t peer) const;
 
     /// Of all messages of a pair together.
     std::int64_t message_bytes(const Pair& pair) const;
@@ -393,8 +412,8 @@ const std::vector<TransportKind>& transport_kinds();
 /// Adds one at the end, for the rest of the program; all processes add the same, in the same order,
 /// and none while a mover is made. Throws invalid_argument as add_transport does.
 void add_transport_kind(TransportKind kind);
-/// A number that tells two lists of kinds apart.
-std::int64_t transport_kinds_digest();
+/// Their names, joined by ", ".
+std::string transport_names();
 
 /// The kind that carries a pair: that of the first of the names that can carry it. "auto" stands
 /// for the first kind that can and pays. Pairs within a process are always copied by "self". Throws
