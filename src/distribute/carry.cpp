@@ -34,8 +34,7 @@ public:
     }
 
     void begin() override {
-        for (int r = 0; r < s_.nprocs(); ++r)
-            if (r != s_.rank()) lanes_.expect(r, s_.recv_counts[at(r)]);
+        lanes_.expect(s_.recv_counts);
         offer_windows();
         find_targets();
     }
@@ -129,31 +128,27 @@ private:
         return unknown_.empty();
     }
 
-    /// How far a round goes so that what it stages keeps to the limit, at least one element.
-    std::int64_t round_end() const {
+    /// Takes the elements of the next round, of which what is staged keeps to the limit, at least
+    /// one. Returns how many go to each rank.
+    std::vector<std::int64_t> take_next() {
         const std::int64_t limit = s_.options.max_bytes;
-        if (limit == 0 || staged_.empty()) return s_.elems;
+        if (limit == 0 || staged_.empty()) {
+            range_.end_elem = s_.elems;
+            return s_.send_counts;
+        }
         std::vector<char> is_staged(places_.size(), 0);
         for (const Target& target : staged_) is_staged[at(target.rank)] = 1;
         std::int64_t room = limit / elem_bytes_;
-        return with_codes(*range_.codes, [&](const auto* codes) {
-            std::int64_t i = range_.begin_elem;
-            for (; i < s_.elems; ++i) {
-                const std::int64_t end = range_.rows.first_entry(i + 1);
-                for (std::int64_t e = range_.rows.first_entry(i); e < end; ++e)
-                    room -= is_staged[codes[e]];
-                if (room < 0) break;
-            }
-            return std::max(i, range_.begin_elem + 1);
+        return advance_range(range_, s_.elems, [&](auto code, std::int64_t) {
+            room -= is_staged[code];
+            return room >= 0;
         });
     }
 
     void fan_out_round() {
         note_progress();
         ++s_.last_move.rounds;
-        range_.begin_elem = range_.end_elem;
-        range_.end_elem = std::min(round_end(), s_.elems);
-        stage(range_.begin_elem == 0 && range_.end_elem == s_.elems);
+        stage(take_next());
         for (std::size_t c = 0; c < transfer_.columns.size(); ++c) fan_out_column(c);
         for (const Target& target : staged_) dispatch(target);
         fanned_out_ = range_.end_elem >= s_.elems;
@@ -165,16 +160,11 @@ private:
     }
 
     /// Lays out the staging memory: one message per target, in it one column after the other.
-    void stage(bool whole) {
+    void stage(const std::vector<std::int64_t>& counts) {
         if (staged_.empty()) return;
-        std::vector<std::int64_t> counts;
-        if (!whole) {
-            counts.assign(places_.size(), 0);
-            count_range(range_, counts.data());
-        }
         std::int64_t bytes = 0;
         for (Target& target : staged_) {
-            target.elems = whole ? s_.send_counts[at(target.rank)] : counts[at(target.rank)];
+            target.elems = counts[at(target.rank)];
             target.offset_bytes = bytes;
             bytes += s_.options.max_bytes == 0 ? memory::whole_lines(target.elems * elem_bytes_)
                                                : target.elems * elem_bytes_;

@@ -129,13 +129,10 @@ private:
 
     void expect_values() {
         for (Source& source : sources_) source.from.assign(at(s_.nprocs()) + 1, nullptr);
-        for (int r = 0; r < s_.nprocs(); ++r) {
-            if (r != s_.rank())
-                lanes_.expect(r, portion_.wanted[at(r)]);
-            else if (portion_.wanted[at(r)] > 0)
-                for (std::size_t c = 0; c < sources_.size(); ++c)
-                    sources_[c].from[at(r)] = sources_[c].base + start_bytes(c, r);
-        }
+        lanes_.expect(portion_.wanted);
+        const int me = s_.rank();
+        for (std::size_t c = 0; portion_.wanted[at(me)] > 0 && c < sources_.size(); ++c)
+            sources_[c].from[at(me)] = sources_[c].base + start_bytes(c, me);
     }
 
     /// Learns where the values for this process's elements start, per rank that they went to; true
@@ -182,27 +179,6 @@ private:
     bool collected_ = false;
 };
 
-/// Advances a range by the elements of the next round: at least one, and otherwise as many as want
-/// no more than `most` values of any rank. Returns the number of values wanted of each rank.
-std::vector<std::int64_t> next_wanted(const State& s, ElementRange& range, std::int64_t most) {
-    std::vector<std::int64_t> wanted(static_cast<std::size_t>(s.nprocs()) + 1, 0);
-    range.begin_elem = range.end_elem;
-    with_codes(*range.codes, [&](const auto* codes) {
-        for (std::int64_t& i = range.end_elem; i < s.elems; ++i) {
-            const std::int64_t first = range.rows.first_entry(i),
-                               end = range.rows.first_entry(i + 1);
-            bool fits = true;
-            for (std::int64_t e = first; e < end; ++e)
-                fits = (++wanted[codes[e]] <= most || codes[e] == range.drop_code) && fits;
-            if (fits || i == range.begin_elem) continue;
-            for (std::int64_t e = first; e < end; ++e) --wanted[codes[e]];
-            break;
-        }
-    });
-    wanted.pop_back();  // what is dropped
-    return wanted;
-}
-
 void carry_in_rounds(State& s, NodeSlot& slot, const ReverseTransfer& way) {
     const std::int64_t most =
         std::max<std::int64_t>(1, s.limit_bytes / (2 * way.transfer.elem_bytes()) / s.nprocs());
@@ -210,7 +186,9 @@ void carry_in_rounds(State& s, NodeSlot& slot, const ReverseTransfer& way) {
     range.end_elem = 0;
     std::vector<std::int64_t> first = s.recv_starts;
     while (s.group->maximum({range.end_elem < s.elems}).front() > 0) {
-        const auto wanted = next_wanted(s, range, most);
+        const auto wanted = advance_range(range, s.elems, [&](auto code, std::int64_t count) {
+            return count <= most || code == range.drop_code;
+        });
         const auto given = s.group->exchange(wanted);
         BackCarrier carrier(s, slot, way, {range, wanted, given, first});
         run(s, carrier);

@@ -26,8 +26,7 @@ public:
         stage();
         offer();
         if (stable_) move_stayers();
-        for (int r = 0; r < s_.nprocs(); ++r)
-            if (r != s_.rank()) lanes_.expect(r, s_.recv_counts[at(r)]);
+        lanes_.expect(s_.recv_counts);
     }
 
     bool advance() override {

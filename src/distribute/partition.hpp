@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "relation/copy_loops.hpp"
 #include "target_codes.hpp"
@@ -89,6 +90,29 @@ void fan_out_leaving(const ElementRange& range, const ElementColumn& column, std
 /// Copies packed elements to the places of those with the given numbers.
 void put_at(std::span<const std::int64_t> numbers, const std::byte* from, std::byte* data,
             std::int64_t elem_bytes);
+
+/// Moves a range on to the elements behind it, before element `elems`: to one at least, and
+/// otherwise to as many as fit. fits(code, count) is called for each entry, with how many of its
+/// code there are. Returns the number of entries for each rank.
+template <class Fits>
+std::vector<std::int64_t> advance_range(ElementRange& range, std::int64_t elems, Fits&& fits) {
+    std::vector<std::int64_t> counts(range.drop_code + 1, 0);
+    range.begin_elem = range.end_elem;
+    with_codes(*range.codes, [&](const auto* codes) {
+        for (std::int64_t& i = range.end_elem; i < elems; ++i) {
+            const std::int64_t first = range.rows.first_entry(i),
+                               end = range.rows.first_entry(i + 1);
+            bool all_fit = true;
+            for (std::int64_t e = first; e < end; ++e)
+                all_fit = fits(codes[e], ++counts[codes[e]]) && all_fit;
+            if (all_fit || i == range.begin_elem) continue;
+            for (std::int64_t e = first; e < end; ++e) --counts[codes[e]];
+            break;
+        }
+    });
+    counts.pop_back();  // what is dropped
+    return counts;
+}
 
 /// Counts entries per rank in a range of elements, added to `counts`.
 void count_range(const ElementRange& range, std::int64_t* counts);

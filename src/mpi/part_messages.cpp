@@ -2,7 +2,9 @@
 // Messages of bytes in several parts of memory, and their completion.
 #include "part_messages.hpp"
 
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
@@ -40,32 +42,21 @@ private:
 }  // namespace
 
 Messages::~Messages() {
-    for (UnderWay& message : under_way_)
+    for (auto& [number, message] : under_way_)
         if (message.request != MPI_REQUEST_NULL && is_running() &&
             !end(message.request, message.is_send))
             group_.abandon(std::move(message.memory));
-}
-
-std::size_t Messages::next(std::shared_ptr<const void> memory, bool is_send) {
-    if (unused_.empty()) {
-        unused_.push_back(under_way_.size());
-        under_way_.emplace_back();
-    }
-    const std::size_t number = unused_.back();
-    unused_.pop_back();
-    under_way_[number] = {MPI_REQUEST_NULL, std::move(memory), true, is_send};
-    return number;
 }
 
 template <class Call>
 std::size_t Messages::begin(Call* call, const char* name, std::span<const Part> parts, int rank,
                             std::shared_ptr<const void> memory, bool is_send) {
     const PartsType all(parts);
-    const std::size_t number = next(std::move(memory), is_send);
-    check(call(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
-               &under_way_[number].request),
+    UnderWay& message = under_way_[count_];
+    message = {MPI_REQUEST_NULL, std::move(memory), is_send};
+    check(call(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(), &message.request),
           name);
-    return number;
+    return count_++;
 }
 
 std::size_t Messages::send(std::span<const Part> parts, int rank,
@@ -93,30 +84,30 @@ std::int64_t Messages::probe(int rank) const {
     return static_cast<std::int64_t>(bytes);
 }
 
+bool Messages::UnderWay::has_ended() {
+    int ended = 0;
+    check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
+    return ended != 0;
+}
+
 bool Messages::is_complete(std::size_t number) {
-    UnderWay& message = under_way_[number];
-    if (!message.active) return true;
-    int done = 0;
-    check(MPI_Test(&message.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (!done) return false;
-    message = {};
-    unused_.push_back(number);
+    const auto message = under_way_.find(number);
+    if (message == under_way_.end()) return true;
+    if (!message->second.has_ended()) return false;
+    under_way_.erase(message);
     return true;
 }
 
 bool Messages::all_complete() {
-    if (unused_.size() == under_way_.size()) return true;
-    bool all = true;
-    for (std::size_t i = 0; i < under_way_.size(); ++i) all = is_complete(i) && all;
-    return all;
+    for (auto at = under_way_.begin(); at != under_way_.end();)
+        at = at->second.has_ended() ? under_way_.erase(at) : std::next(at);
+    return under_way_.empty();
 }
 
 void Messages::wait() {
-    for (std::size_t i = 0; i < under_way_.size(); ++i) {
-        if (!under_way_[i].active) continue;
-        group_.complete(under_way_[i].request, "MPI_Test", Load::data);
-        is_complete(i);
-    }
+    for (auto& [number, message] : under_way_)
+        group_.complete(message.request, "MPI_Test", Load::data);
+    under_way_.clear();
 }
 
 }  // namespace datamover::mpi

@@ -5,10 +5,10 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "memory/segment_pool.hpp"
 #include "process_group.hpp"
@@ -46,7 +46,6 @@ public:
     /// The bytes of the next message of a rank, or -1 where none has come.
     std::int64_t probe(int rank) const;
 
-    /// Once it has said true, the number stands for nothing, or another message.
     bool is_complete(std::size_t number);
     bool all_complete();
     /// Waits for all. Throws mpi, peer_failed, timeout.
@@ -56,18 +55,18 @@ private:
     struct UnderWay {
         MPI_Request request = MPI_REQUEST_NULL;
         std::shared_ptr<const void> memory;
-        bool active = false, is_send = false;
+        bool is_send = false;
+
+        bool has_ended();
     };
     template <class Call>
     std::size_t begin(Call* call, const char* name, std::span<const Part> parts, int rank,
                       std::shared_ptr<const void> memory, bool is_send);
-    /// The number of one more.
-    std::size_t next(std::shared_ptr<const void> memory, bool is_send);
 
     const ProcessGroup& group_;
     int tag_;
-    std::vector<UnderWay> under_way_;
-    std::vector<std::size_t> unused_;  ///< numbers that can be used again
+    std::map<std::size_t, UnderWay> under_way_;  ///< by number
+    std::size_t count_ = 0;                      ///< of all that were begun
 };
 
 }  // namespace datamover::mpi
