@@ -54,7 +54,8 @@ public:
     void expect(std::span<const std::int64_t> elems) {
         for (int r = 0; r < s_.nprocs(); ++r)
             if (r != s_.rank())
-                sources_.push_back({r, s_.channel->position(r), elems[static_cast<std::size_t>(r)]});
+                sources_.push_back(
+                    {r, s_.channel->position(r), elems[static_cast<std::size_t>(r)]});
     }
     /// Takes what has come: use(source) has the elements of a portion, for which room(source) gives
     /// a LaneRoom if they come in a message. `in_order`: those of a process only after all of those

@@ -176,11 +176,6 @@ void Requests::begin(std::size_t place, bool sends, void* buffer, std::int64_t b
     begin(place, sends, buffer, message.count(), message.type(), peer, tag, comm);
 }
 
-void Requests::begin(std::size_t place, bool sends, const Datatype& elements, int peer, int tag,
-                     MPI_Comm comm) {
-    begin(place, sends, MPI_BOTTOM, 1, elements.get(), peer, tag, comm);
-}
-
 std::span<const int> Requests::ended() {
     int count = 0;
     if (requests_.size() == 1) {

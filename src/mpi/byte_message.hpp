@@ -106,9 +106,8 @@ public:
     /// Begins to send or to receive a message in a place.
     void begin(std::size_t place, bool sends, void* buffer, std::int64_t bytes, int peer, int tag,
                MPI_Comm comm);
-    /// One of a committed datatype whose displacements count from MPI_BOTTOM.
-    void begin(std::size_t place, bool sends, const Datatype& elements, int peer, int tag,
-               MPI_Comm comm);
+    void begin(std::size_t place, bool sends, void* buffer, int count, MPI_Datatype type, int peer,
+               int tag, MPI_Comm comm);
     /// The places of those that have ended since the last call, valid until the next one. Throws
     /// what MPI says of any of them. Allocates nothing.
     std::span<const int> ended();
@@ -117,9 +116,6 @@ public:
     bool free(std::size_t place) noexcept;
 
 private:
-    void begin(std::size_t place, bool sends, void* buffer, int count, MPI_Datatype type, int peer,
-               int tag, MPI_Comm comm);
-
     std::vector<MPI_Request> requests_;
     std::vector<char> sends_;
     std::vector<int> ended_;

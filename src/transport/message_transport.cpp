@@ -47,8 +47,8 @@ struct ChunkMessages {
     PairProgram program;
     memory::AllocationPtr buffers;  ///< none where the arrays themselves are sent and received
     std::int64_t buffer_bytes = 0;
-    std::size_t width = 1;         ///< messages that may be under way
-    std::size_t first_active = 0;  ///< of this pair's `width` places among the requests
+    std::size_t width = 1;                ///< messages that may be under way
+    std::size_t first_active = 0;         ///< of this pair's `width` places among the requests
     std::vector<mpi::Datatype> elements;  ///< per chunk, where MPI packs
     std::vector<std::size_t> chunk_at;    ///< per place; `none` where it is free
     std::size_t posted = 0, completed = 0;
@@ -82,10 +82,7 @@ public:
     /// `datatypes`: MPI is told by a datatype where the elements of a chunk lie, if they move
     /// unchanged.
     MessageTransport(const BindContext& context, const std::vector<Pair>& pairs, bool datatypes)
-        : group_(context.group),
-          comm_(group_->comm()),
-          tag_(context.tag()),
-          datatypes_(datatypes) {
+        : group_(context.group), comm_(group_->comm()), tag_(context.tag()), datatypes_(datatypes) {
         for (const bool sends : {false, true})
             for (const Pair& pair : pairs)
                 if (pair.sends() == sends) add(context, pair);
@@ -137,9 +134,8 @@ private:
                 made.buffer_bytes * static_cast<std::int64_t>(made.width));
             extra_bytes_ += made.buffers->bytes;
         }
-        for (std::size_t chunk = 0; !in_place && by_datatype && chunk < made.program.chunks();
-             ++chunk)
-            made.elements.push_back(elements_of(made.program, chunk));
+        for (std::size_t chunk = 0; by_datatype && !in_place && chunk < made.program.chunks();)
+            made.elements.push_back(elements_of(made.program, chunk++));
         made.first_active = pair_at_.size();
         pair_at_.insert(pair_at_.end(), made.width, pairs_.size());
         MoverPair& line =
@@ -159,7 +155,8 @@ private:
                 requests_.begin(at, pair.sends, pair.message(chunk, place),
                                 pair.program.chunk_bytes(chunk), pair.peer, tag_, comm_);
             else
-                requests_.begin(at, pair.sends, pair.elements[chunk], pair.peer, tag_, comm_);
+                requests_.begin(at, pair.sends, MPI_BOTTOM, 1, pair.elements[chunk].get(),
+                                pair.peer, tag_, comm_);
             pair.chunk_at[place] = pair.posted++;
         }
     }

@@ -64,7 +64,8 @@ public:
     std::byte* in_place(std::size_t chunk) const { return chunks_[chunk].in_place; }
     /// Whether that is so for all chunks.
     bool all_in_place() const;
-    /// Of programs that pack: whether both make the same messages out of the same elements. O(runs).
+    /// Of programs that pack: whether both make the same messages out of the same elements.
+    /// O(runs).
     bool packs_as(const PairProgram& other) const;
     /// What a chunk moves of each array, in the order of its message: one side of the relation is
     /// the message.

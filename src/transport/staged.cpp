@@ -36,9 +36,9 @@ struct SlotStream {
     PeerBinding binding;  ///< the receiver's
     PairProgram program{};
     std::vector<std::int64_t> piece_at{};  ///< of what is streamed: where chunks are in the slot
-    std::size_t next = 0;                ///< in this round
-    std::uint64_t moved = 0;             ///< in all rounds
-    std::uint64_t seen = 0;              ///< by the other side, at the last look
+    std::size_t next = 0;                  ///< in this round
+    std::uint64_t moved = 0;               ///< in all rounds
+    std::uint64_t seen = 0;                ///< by the other side, at the last look
 
     std::size_t hand_overs() const { return piece_at.empty() ? program.chunks() : 1; }
     bool complete() const { return next == hand_overs(); }

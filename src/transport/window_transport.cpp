@@ -234,18 +234,14 @@ private:
 
     MPI_Request& waiting(std::size_t place) { return requests_[2 * place + 1]; }
 
-    /// Hosts tell an address, callers that they have moved what was there.
-    void tell(std::size_t place) {
+    /// Begins to tell, or to hear, where a chunk is ("ready", by the host) or that it was moved.
+    void message(std::size_t place, bool tells) {
         const WindowPair& pair = pairs_[places_[place].pair];
-        requests_.begin(2 * place, true, &memory_->words[place].sent,
-                        pair.hosts ? address_bytes : 0, pair.rank(),
-                        pair.hosts ? ready_tag_ : done_tag_, group_->comm());
-    }
-    void listen(std::size_t place) {
-        const WindowPair& pair = pairs_[places_[place].pair];
-        requests_.begin(2 * place + 1, false, &memory_->words[place].received,
-                        pair.hosts ? 0 : address_bytes, pair.rank(),
-                        pair.hosts ? done_tag_ : ready_tag_, group_->comm());
+        WindowMemory::Words& words = memory_->words[place];
+        const bool is_ready = tells == pair.hosts;
+        requests_.begin(2 * place + !tells, tells, tells ? &words.sent : &words.received,
+                        is_ready ? address_bytes : 0, pair.rank(),
+                        is_ready ? ready_tag_ : done_tag_, group_->comm());
     }
 
     std::byte* memory_of(const Place& place) const {
@@ -264,7 +260,7 @@ private:
             place.chunk = pair.posted++;
             place.stage = Stage::listening;
             if (pair.hosts) tell_ready(pair, number);
-            listen(number);
+            message(number, false);
         }
     }
 
@@ -274,7 +270,7 @@ private:
         window_->sync();
         memory_->words[number].sent = mpi::displacement_of(memory_of(place));
         place.open = 2;
-        tell(number);
+        message(number, true);
     }
 
     /// The caller has moved a chunk.
@@ -344,7 +340,7 @@ private:
             if (place.stage != Stage::moved || place.chunk != pair.moved) return;
             place.stage = Stage::telling;
             ++pair.moved;
-            tell(number);
+            message(number, true);
         }
     }
 
