@@ -58,12 +58,11 @@ std::int64_t wire_bytes(const Motion& motion) {
 /// Messages are what a process exchanges with each other process, of all motions together.
 void count_messages(MoverCounters& c, const Moves& moves, std::int64_t me) {
     const auto peers = [&](auto parts) {
-        std::vector<std::int64_t> ranks;
+        std::set<std::int64_t> ranks;
         for (const PlannedParts& planned : moves.plans)
             for (const PeerPart& p : planned.*parts)
-                if (p.rank != me) ranks.push_back(p.rank);
-        std::ranges::sort(ranks);
-        return std::unique(ranks.begin(), ranks.end()) - ranks.begin();
+                if (p.rank != me) ranks.insert(p.rank);
+        return std::ssize(ranks);
     };
     c.messages_sent = peers(&PlannedParts::outgoing);
     c.messages_received = peers(&PlannedParts::incoming);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "geometry/checked.hpp"
@@ -70,14 +71,12 @@ const transport::TransportKind& kind_with_slots(PairFacts facts, const std::stri
 std::int64_t share_of_limit(const BindContext& context, const Moves& moves, const FactFinder& facts,
                             std::int64_t max_bytes, const std::string& transports) {
     if (max_bytes == 0) return no_limit;
-    std::vector<std::pair<std::int64_t, transport::Direction>> pairs;
+    std::set<std::pair<std::int64_t, transport::Direction>> pairs;
     for_each_share(context, moves, facts,
                    [&](std::size_t, const PairFacts& f, transport::Direction d, const PeerPart& p) {
                        if (kind_with_slots(f, transports).memory != MessageMemory::none)
-                           pairs.emplace_back(p.rank, d);
+                           pairs.emplace(p.rank, d);
                    });
-    std::ranges::sort(pairs);
-    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     if (pairs.empty()) return no_limit;
     const auto count = static_cast<std::int64_t>(pairs.size());
     const std::int64_t share = max_bytes / count;

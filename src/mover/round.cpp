@@ -39,16 +39,14 @@ Round::~Round() {
     give_up();
 }
 
-void Round::refuse_start(Status status) const {
-    if (status == Status::held)
-        throw make_error(ErrorCode::invalid_state, "another thread binds, tunes or frees the ",
-                         what_);
-    throw Error(ErrorCode::invalid_state, "start was called twice without wait");
-}
-
 void Round::start() {
     Status found = Status::idle;  // of two threads that start at once, one does
-    if (!status_.compare_exchange_strong(found, Status::in_flight)) refuse_start(found);
+    if (!status_.compare_exchange_strong(found, Status::in_flight)) {
+        if (found == Status::held)
+            throw make_error(ErrorCode::invalid_state, "another thread binds, tunes or frees the ",
+                             what_);
+        throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+    }
     try {
         mpi::check_still_running();
         if (operation_.sends_messages()) mpi::check_thread();
@@ -400,11 +398,6 @@ void have_mpi_end_the_thread() {
     });
 }
 
-void start_until_mpi_ends() {
-    have_mpi_end_the_thread();
-    ProgressEngine::of_process().start_thread();
-}
-
 }  // namespace
 
 ProgressThread::ProgressThread() {
@@ -449,7 +442,10 @@ void start_thread_if_environment_says_so() {
         throw make_error(ErrorCode::invalid_argument, "DATAMOVER_PROGRESS is \"", wanted,
                          "\"; it may be \"thread\", or not set");
     static std::once_flag once;
-    std::call_once(once, start_until_mpi_ends);
+    std::call_once(once, [] {
+        have_mpi_end_the_thread();
+        ProgressEngine::of_process().start_thread();
+    });
 }
 
 }  // namespace datamover
