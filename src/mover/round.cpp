@@ -39,14 +39,16 @@ Round::~Round() {
     give_up();
 }
 
+void Round::refuse_start(Status status) const {
+    if (status == Status::held)
+        throw make_error(ErrorCode::invalid_state, "another thread binds, tunes or frees the ",
+                         what_);
+    throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+}
+
 void Round::start() {
     Status found = Status::idle;  // of two threads that start at once, one does
-    if (!status_.compare_exchange_strong(found, Status::in_flight)) {
-        if (found == Status::held)
-            throw make_error(ErrorCode::invalid_state, "another thread binds, tunes or frees the ",
-                             what_);
-        throw Error(ErrorCode::invalid_state, "start was called twice without wait");
-    }
+    if (!status_.compare_exchange_strong(found, Status::in_flight)) refuse_start(found);
     try {
         mpi::check_still_running();
         if (operation_.sends_messages()) mpi::check_thread();

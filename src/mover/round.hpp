@@ -111,6 +111,7 @@ private:
     void unless_failed(Check check);
     /// Returns where the round is over meanwhile.
     void throw_timeout(double seconds);
+    [[noreturn]] void refuse_start(Status status) const;
 
     mpi::ProcessGroupPtr group_;
     Operation& operation_;
