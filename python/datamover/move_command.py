@@ -88,6 +88,12 @@ def _integers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} are not integers such as 64,64,64") from None
 
 
+def _chunks(text: str) -> tuple[Any, ...]:
+    """Read extents such as 64,64; chunks of several extents along a dimension as 3+5+2,64."""
+    found = (_integers(word.replace("+", ",")) for word in text.replace("x", ",").split(","))
+    return tuple(sizes[0] if len(sizes) == 1 else sizes for sizes in found)
+
+
 def _order(text: str) -> str:
     if text not in ("C", "F"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither C nor F")
@@ -150,9 +156,10 @@ def _parser() -> _Parser:
     add("-n", "--nprocs", type=_count_of("processes"), metavar="N", help=processes)
     add(
         "--chunks",
-        **extents,
+        type=_chunks,
+        metavar="N,N,...",
         help="Output chunk shape (Zarr, HDF5). For a whole file or group: applies to arrays with "
-        "this many dimensions.",
+        "this many dimensions. For Zarr, 3+5+2 lists the sizes of all chunks along a dimension.",
     )
     add("--shards", **extents, help="Shard shape of a Zarr output.")
     compressor = "For Zarr: auto, none, zstd, gzip, blosc; for HDF5: none, gzip."

@@ -22,11 +22,13 @@ import numpy as np
 
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, formats, zarr_group
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.chunk_grid import Uneven
+from datamover.files.formats import ArraySpec, MoveOptions, grid_of
 from datamover.files.joined import Part
 from datamover.files.many_files import Many, exact
 from datamover.files.write_back import sync_path
 from datamover.files.zarr_array import zarr_python
+from datamover.files.zarr_traits import granule_of
 
 #: Options that the old arrays determine.
 KEPT = ("chunks", "shards", "compressor", "zarr_format")
@@ -64,7 +66,13 @@ class AppendToZarr(Many):
 
     def _parts_before(self, name: str, axis: int) -> list[Part]:
         """Return the records in incomplete chunks, which are written again."""
-        rest = self._length % self._open_old(name).granule[axis]
+        extent = self._open_old(name).granule[axis]
+        if isinstance(extent, Uneven):
+            raise Unsupported(
+                f"{self.base}/{name} has chunks of {extent!r} along the dimension that grows: "
+                "records are appended to chunks of one extent only"
+            )
+        rest = self._length % extent
         if not rest:
             return []
         return [Part(self.base, rest, lambda _: self._open_old(name), begin=self._length - rest)]
@@ -125,9 +133,9 @@ class AppendToZarr(Many):
                     f"{old} has {word} {was[word]}, which new chunks cannot get; move {self.base} "
                     "to a new group, then append to that"
                 )
-        granule = array.shards or array.chunks
+        granule = granule_of(array)
         shift = self._length // granule[axis]
-        cells = [range(-(-n // g)) for n, g in zip(array.shape, granule, strict=True)]
+        cells = list(map(range, grid_of(array.shape, granule)))
         key = array.metadata.encode_chunk_key
         cells[axis] = cells[axis][::-1]  # so that none gets the name of another
         for cell in itertools.product(*cells):

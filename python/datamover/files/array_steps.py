@@ -20,8 +20,9 @@ import numpy as np
 
 from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
 from datamover.errors import NoMemory, OutOfRange, Unsupported
+from datamover.files.chunk_grid import Uneven, begin_of, begins_of, cells, chunks_in, end_of, window
 from datamover.files.chunk_sides import contiguous, grown
-from datamover.files.formats import Order, Shape, boxes_of, grid_of, num_boxes, option
+from datamover.files.formats import Order, Shape, boxes_of, grid_of, option
 from datamover.layouts import FloorPlan, IndexList, Layout
 
 #: Approximate number of pieces of a flat file in the share of a process.
@@ -78,33 +79,34 @@ def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray
         for box in range_boxes(grid, units * rank // nprocs, units * (rank + 1) // nprocs):
             boxes.append(box)
             ranks.append(rank)
-    scaled = np.minimum(np.asarray(boxes, np.int64) * np.asarray(unit, np.int64), shape)
-    return scaled, np.asarray(ranks, np.int64)
+    found = np.asarray(boxes, np.int64).reshape(-1, 2, len(shape))
+    begins = [begins_of(found[:, :, d], extent) for d, extent in enumerate(unit)]
+    return np.minimum(np.stack(begins, axis=2), shape), np.asarray(ranks, np.int64)
 
 
 def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
     """Return an upper bound of the elements that `deal` assigns to one process."""
-    units = num_boxes(shape, unit)
+    units = math.prod(map(chunks_in, shape, unit))
     clipped = math.prod(min(n, u) for n, u in zip(shape, unit, strict=True))
     return min(-(-units // nprocs) * clipped, math.prod(shape))
 
 
-def unit_of(slab: Shape, file: Any, nprocs: int) -> Shape:
+def unit_of(slab: Shape, granule: Shape, file: Any, nprocs: int) -> Shape:
     """Return the boxes in which a slab is distributed: chunks, or contiguous pieces of a file."""
     if not file.is_flat:
-        return file.granule
+        return granule
     elems = math.prod(slab) // (PIECES_PER_PROCESS * nprocs)
     return contiguous(slab, file.spec.axes, 1, elems)
 
 
-def slab_shape(shape: Shape, file: Any, most_bytes: int, nprocs: int) -> Shape:
+def slab_shape(shape: Shape, granule: Shape, file: Any, most_bytes: int, nprocs: int) -> Shape:
     """Choose the shape of the slabs in which an array is moved; the slowest dimension is cut first.
 
     Parameters
     ----------
-    shape : tuple of int
+    shape, granule : tuple of int
+        Slabs are multiples of the granule, except at the upper ends of the array.
     file : Reader
-        Slabs are multiples of its granule, except at the upper ends of the array.
     most_bytes : int
         Maximum bytes of a slab on one of the processes: half of the limit is for elements.
     nprocs : int
@@ -115,11 +117,11 @@ def slab_shape(shape: Shape, file: Any, most_bytes: int, nprocs: int) -> Shape:
     NoMemory
         Not even a slab of one granule fits.
     """
-    itemsize, least = file.spec.dtype.itemsize, tuple(map(min, file.granule, shape))
+    itemsize, least = file.spec.dtype.itemsize, tuple(map(min, granule, shape))
     limit = nprocs * most_bytes
     while True:
-        slab = grown(file.granule, shape, [file.spec.axes], itemsize, limit, good_run_bytes=1 << 62)
-        held_bytes = share_elems(slab, unit_of(slab, file, nprocs), nprocs) * itemsize
+        slab = grown(granule, shape, [file.spec.axes], itemsize, limit, good_run_bytes=1 << 62)
+        held_bytes = share_elems(slab, unit_of(slab, granule, file, nprocs), nprocs) * itemsize
         if held_bytes <= most_bytes:
             return slab
         if slab == least:
@@ -142,12 +144,15 @@ class Step:
         With the layout of staging memory, which begins at `lo`, instead of the file's.
     is_covered : bool
         Whether the plan writes every element of the slab.
+    staging : FloorPlan
+        That layout; the same for all steps, unless chunks have several extents along a dimension.
     """
 
     lo: Shape
     hi: Shape
     plan: MotionPlan
     is_covered: bool
+    staging: FloorPlan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,8 +166,6 @@ class StagedMove:
     array : Array, UserArrays or what else a mover takes
     dtype, order
         Of staging memory.
-    staging : FloorPlan or None
-        The layout of the staging memory, which all steps share; None if there are no steps.
     steps : list of Step
     most_bytes : int
         What one process holds of staging memory, at most.
@@ -173,7 +176,6 @@ class StagedMove:
     array: Any
     dtype: np.dtype
     order: Order
-    staging: FloorPlan | None = None
     steps: list[Step] = dataclasses.field(default_factory=list)
     most_bytes: int = 0
 
@@ -212,15 +214,25 @@ def steps_of(
     if touched.empty or not terms:
         return move
     shape, order, count = tuple(touched.shape), file.spec.order, len(ranks)
+    granule = tuple(map(window, file.granule, touched.lo, shape))
     try:
-        slab = slab_shape(shape, file, most_bytes, count)
+        slab = slab_shape(shape, granule, file, most_bytes, count)
     except NoMemory as e:
         raise NoMemory(f"{move.where}: {e}") from e
-    unit = unit_of(slab, file, count)
-    regions, owners = deal(slab, unit, order, count)
-    staging = FloorPlan(regions, np.asarray(ranks, np.int64)[owners], plan.nprocs)
+    unit = unit_of(slab, granule, file, count)
+    layouts: dict[tuple[Shape, Shape], FloorPlan] = {}
     found = []
     for first, end in boxes_of(shape, slab):
+        box = tuple(
+            b - a if isinstance(u, Uneven) else n
+            for a, b, n, u in zip(first, end, slab, unit, strict=True)
+        )
+        units = tuple(map(window, unit, first, box))
+        if (box, units) not in layouts:
+            regions, owners = deal(box, units, order, count)
+            held_by = np.asarray(ranks, np.int64)[owners]
+            layouts[box, units] = FloorPlan(regions, held_by, plan.nprocs)
+        staging = layouts[box, units]
         lo, hi = _plus(first, touched.lo), _plus(end, touched.lo)
         origin = _plus(lo, layout.domain.lo)
         section = Region(origin, _plus(hi, layout.domain.lo))
@@ -231,9 +243,9 @@ def steps_of(
                 part.add(piece)
         if len(part):
             covered = to_file and any(_covers(term, section) for term in terms)
-            found.append(Step(lo, hi, part, covered))
+            found.append(Step(lo, hi, part, covered, staging))
     held_bytes = share_elems(slab, unit, count) * file.spec.dtype.itemsize
-    return dataclasses.replace(move, staging=staging, steps=found, most_bytes=held_bytes)
+    return dataclasses.replace(move, steps=found, most_bytes=held_bytes)
 
 
 def _plus(a: Any, b: Any) -> Shape:
@@ -305,9 +317,10 @@ def _touched(terms: list[Any], domain: Region, file: Any, to_file: bool) -> Regi
     if found.empty:
         return found
     found = _from(domain, found)
-    whole = zip(found.lo, found.hi, file.granule, file.spec.shape, strict=True)
-    ends = [(a // g * g, min(-(-b // g) * g, n)) for a, b, g, n in whole]
-    return Region([a for a, _ in ends], [b for _, b in ends])
+    met = list(map(cells, found.lo, found.hi, file.granule))
+    lo = [begin_of(along[0], g) for along, g in zip(met, file.granule, strict=True)]
+    hi = [end_of(along[-1], g) for along, g in zip(met, file.granule, strict=True)]
+    return Region(lo, list(map(min, hi, file.spec.shape)))
 
 
 def _covers(term: Any, section: Region) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from datamover import _plan
 from datamover.errors import InvalidArgument
+from datamover.files.chunk_grid import grids
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, pieces_of, within
 
 #: Approximate default size of chunks.
@@ -216,16 +217,18 @@ def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
             f"{what} {boxes} have {len(boxes)} dimensions; the output has {len(spec.shape)}: "
             f"{spec.shape}"
         )
-    if any(extent < 1 for extent in boxes):
+    if any(extent < 1 for extent in boxes if not isinstance(extent, tuple)):
         raise InvalidArgument(f"{what} {boxes} must be positive in every dimension")
-    if math.prod(boxes) * spec.dtype.itemsize >= 2**63:
+    most = (max(n, default=1) if isinstance(n, tuple) else n for n in boxes)
+    if math.prod(most) * spec.dtype.itemsize >= 2**63:
         raise InvalidArgument(f"{what} {boxes} have 2**63 bytes or more each")
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
     """Return the requested chunks, the input's, or nearly cubic ones of a megabyte."""
     if options.chunks is not None:
-        return tuple(options.chunks)
+        check_boxes("chunks", options.chunks, spec)
+        return grids("chunks", options.chunks, spec.shape)
     return spec.kept.chunks if spec.kept is not None else nearly_cubic(spec, DEFAULT_CHUNK_BYTES)
 
 

@@ -16,10 +16,20 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from datamover.errors import NoMemory
+from datamover.files.chunk_grid import (
+    Uneven,
+    cells,
+    chunks_in,
+    inner_ends,
+    mean,
+    most_met,
+    several,
+)
 from datamover.files.formats import Shape, boxes_of, num_boxes, option, product
 
 #: Cost, in bytes, of reading or writing a piece of a flat file by a call of its own.
@@ -39,7 +49,7 @@ class Side:
     Attributes
     ----------
     chunk : tuple of int
-        Extents of a chunk, per dimension of the output's file.
+        Extents of a chunk, per dimension of the output's file; `Uneven` if there are several.
     axes : tuple of int
         The same dimensions in the order of this side's file, slowest first; empty if each box is
         contiguous.
@@ -115,6 +125,18 @@ class Pair:
         """Bytes written, before encoding, without the parts of chunks beyond the array."""
         return math.prod(self.shape) * self.itemsize
 
+    def read_elems(self, reads: Any) -> Any:
+        """Return the elements of a number of source chunks."""
+        return reads * math.prod(map(mean, self.shape, self.source.chunk))
+
+    def memory_of(self, group: Shape) -> int:
+        """Return the memory of a group, in which each chunk has the size of the largest."""
+        held = (
+            g.times * int(c) if isinstance(g, Uneven) else g
+            for g, c in zip(group, self.output.chunk, strict=True)
+        )
+        return math.prod(held) * self.itemsize
+
     def copy_cost_bytes(self) -> int:
         """Return the cost of copying from chunks to chunks, in bytes read."""
         box = tuple(map(min, self.source.chunk, self.output.chunk))
@@ -139,14 +161,14 @@ class Pair:
         reads = steps = elems = np.array(1.0)
         for d, (n, c, box) in enumerate(zip(shape, source.chunk, boxes, strict=True)):
             reads = reads * np.reshape([float(reads_of(n, c, b)) for b in extents[d]], box.shape)
-            steps = steps * np.ceil(n / box)
+            steps = steps * np.reshape([float(chunks_in(n, b)) for b in extents[d]], box.shape)
             elems = elems * box
         nbytes = self.written_bytes
         if source.is_flat:
             part = [np.minimum(c, box) for c, box in zip(source.chunk, boxes, strict=True)]
             cost = nbytes + reads * _runs(part, shape, source.axes) * RUN_COST_BYTES
         else:
-            cost = reads * (math.prod(source.chunk) * self.itemsize)
+            cost = self.read_elems(reads) * self.itemsize
         if output.is_flat:
             pieces = num_boxes(shape, output.chunk) * runs(output.chunk, shape, output.axes)
             cost = cost + pieces * RUN_COST_BYTES
@@ -174,7 +196,7 @@ class Pair:
         for at in np.lexsort((-np.arange(len(boxes)), -sizes, costs)):
             box = boxes[at]
             group = tuple(map(_group_extent, shape, source.chunk, output.chunk, box))
-            fitting = room_bytes // (math.prod(group) * self.itemsize)
+            fitting = room_bytes // self.memory_of(group)
             if fitting < 1:
                 continue
             opened, order = min(
@@ -219,7 +241,7 @@ class ChunkPlan(Pair):
     @property
     def group_bytes(self) -> int:
         """Memory of a group."""
-        return math.prod(self.group) * self.itemsize
+        return self.memory_of(self.group)
 
     @property
     def scratch_bytes(self) -> int:
@@ -258,7 +280,7 @@ class ChunkPlan(Pair):
         """Bytes read, after decoding."""
         if self.source.is_flat:
             return self.written_bytes
-        return self.reads * math.prod(self.source.chunk) * self.itemsize
+        return self.read_elems(self.reads) * self.itemsize
 
     @property
     def cost_bytes(self) -> float:
@@ -284,10 +306,7 @@ class ChunkPlan(Pair):
 
     def source_cells(self, lo: Shape, hi: Shape) -> Iterator[Shape]:
         """Yield the indices of the source chunks that a step meets, in order."""
-        ranges = [
-            range(lo[d] // self.source.chunk[d], -(-hi[d] // self.source.chunk[d]))
-            for d in self.order
-        ]
+        ranges = [cells(lo[d], hi[d], self.source.chunk[d]) for d in self.order]
         places = [self.order.index(d) for d in range(len(self.shape))]
         for cell in product(ranges):
             yield tuple(cell[p] for p in places)
@@ -295,6 +314,8 @@ class ChunkPlan(Pair):
 
 def reads_of(extent: int, chunk: int, box: int) -> int:
     """Count source chunks along a dimension, once for every step that they meet."""
+    if isinstance(box, Uneven) or isinstance(chunk, Uneven):
+        return chunks_in(extent, chunk) + inner_ends(extent, box, chunk)
     ends = -(-extent // box) - 1  # of steps within the array
     at_ends_of_chunks = ends // (chunk // math.gcd(box, chunk))
     return -(-extent // chunk) + ends - at_ends_of_chunks
@@ -318,11 +339,18 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
     the other. In this dimension, at most one group began before a row and one ends after it. Rows
     begin at multiples of the greatest common divisor of both extents, counted from the begin of a
     group, so that only some extents have rows with both of these and all groups that fit a row.
+    Of chunks of several extents, the row that meets most groups counts.
     """
     peak = whole = 1
     for d in reversed(order):
         extent = min(box[d], shape[d])
-        groups = -(-extent // group[d])
+        groups = chunks_in(extent, group[d])
+        if isinstance(chunk[d], Uneven) or isinstance(group[d], Uneven):
+            met = min(most_met(shape[d], chunk[d], group[d]), groups)
+            is_aligned = inner_ends(shape[d], chunk[d], group[d]) == 0
+            peak = met * peak if is_aligned else min(whole + (met - 1) * peak, groups * whole)
+            whole *= groups
+            continue
         inside, rest = divmod(chunk[d], group[d])
         if chunk[d] >= shape[d] or rest == 0:  # no group is in two rows
             peak *= -(-min(chunk[d], extent) // group[d])
@@ -335,19 +363,26 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
 
 def _group_extent(extent: int, source: int, chunk: int, box: int) -> int:
     """Return whole chunks of the output that cover a source chunk, at most a step."""
-    return min(-(-min(source, extent) // chunk), -(-min(box, extent) // chunk)) * chunk
+    return several(chunk, min(_covering(extent, source, chunk), chunks_in(min(box, extent), chunk)))
+
+
+def _covering(extent: int, source: int, chunk: int) -> int:
+    """Return about how many chunks of the output cover a source chunk."""
+    return -(-min(int(source), extent) // mean(extent, chunk))
 
 
 def _box_extents(extent: int, source: int, chunk: int, tries: int) -> list[int]:
     """Return the possible extents of steps along a dimension: whole groups, or parts of one."""
-    whole_group = _group_extent(extent, source, chunk, extent)
-    found = {extent}
-    for unit, whole in ((whole_group, extent), (chunk, whole_group)):
+    chunks = chunks_in(extent, chunk)
+    group = min(_covering(extent, source, chunk), chunks)
+    found: set[int] = set()  # numbers of chunks
+    for unit, whole in ((group, chunks), (1, group)):
         units = -(-whole // unit)
         for pieces in itertools.islice(counts_up_to(units), tries // 2):
-            found.add(min(-(-units // pieces) * unit, extent))
-        found.add(min(unit, extent))
-    return sorted(found, reverse=True)
+            found.add(-(-units // pieces) * unit)
+        found.add(unit)
+    counts = sorted(filter(chunks.__gt__, found), reverse=True)
+    return [extent, *(several(chunk, count) for count in counts)]
 
 
 def counts_up_to(most: int) -> Iterator[int]:

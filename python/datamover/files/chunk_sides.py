@@ -16,6 +16,7 @@ from datamover._plan import crc32c
 from datamover.errors import InvalidArgument, IoFailed, NoMemory
 from datamover.files.at_work import do_all
 from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.chunk_grid import chunks_in, is_begin, several, window
 from datamover.files.chunk_plan import (
     ChunkPlan,
     Limits,
@@ -168,8 +169,8 @@ def grown(
 
     def room(d: int) -> int:
         """Return the largest extent of a dimension that the limit allows."""
-        most = limit_bytes // (math.prod(box) // box[d] * itemsize)
-        return shape[d] if most >= shape[d] else max(box[d], most // start[d] * start[d])
+        most = limit_bytes // (math.prod(box) // int(box[d]) * itemsize)
+        return shape[d] if most >= shape[d] else max(box[d], _at_most(start[d], most))
 
     while True:
         for order in sorted(orders, key=run_bytes):
@@ -179,7 +180,7 @@ def grown(
             if d is None:
                 continue
             wanted = -(-good_run_bytes // run_bytes(order)) * box[d]
-            wanted = shape[d] if 2 * wanted > shape[d] else wanted // start[d] * start[d]
+            wanted = shape[d] if 2 * wanted > shape[d] else _at_most(start[d], wanted)
             extent = min(room(d), max(wanted, box[d]))
             if extent < shape[d]:
                 extent = _even_multiple(shape[d], extent, start[d])
@@ -190,11 +191,16 @@ def grown(
             return tuple(box)
 
 
+def _at_most(unit: int, most: int) -> int:
+    """Return the largest multiple of `unit` that is at most `most`, or one unit."""
+    return several(unit, max(most // int(unit), 1))
+
+
 def _even_multiple(extent: int, most: int, unit: int) -> int:
     """Return a multiple of `unit`, at most `most`, that cuts an extent into nearly equal pieces."""
-    units = -(-extent // unit)
-    pieces = -(-units // max(most // unit, 1))
-    return -(-units // pieces) * unit
+    units = chunks_in(extent, unit)
+    pieces = -(-units // max(int(most) // int(unit), 1))
+    return several(unit, -(-units // pieces))
 
 
 class Source:
@@ -207,23 +213,28 @@ class Source:
         Dimension k of the output's file is dimension axes[k] of the input.
     dtype : numpy.dtype, optional
         Dtype to which elements are converted after reading.
-    origin : tuple of int, optional
-        First index of the region, in the dimensions of the input.
+    origin, extents : tuple of int, optional
+        First index and extents of the region, in the dimensions of the input.
     """
 
     def __init__(
-        self, reader: Any, axes: Shape, dtype: np.dtype | None = None, origin: Shape | None = None
-    ):
+        self, reader: Any, axes: Shape, dtype: np.dtype | None = None, origin: Shape | None = None,
+        extents: Shape | None = None,
+    ):  # fmt: skip
         self._reader = reader
         self._axes = axes
         self._back = tuple(int(a) for a in np.argsort(axes))
         self._origin = origin or (0,) * len(axes)
+        if extents is not None:
+            self._granule = tuple(map(window, reader.granule, self._origin, extents))
+        else:
+            self._granule = reader.granule
         self._stored = reader.spec.dtype
         self.dtype = self._stored if dtype is None else dtype
         #: Bytes of an element after conversion.
         self.itemsize = self.dtype.itemsize
         self.is_flat = reader.is_flat
-        begins_within = any(a % n for a, n in zip(self._origin, reader.granule, strict=True))
+        begins_within = not all(map(is_begin, self._origin, reader.granule))
         self._has_chunks = isinstance(reader, ChunkedArray) and not begins_within
         self._copies = READ_COPIES if begins_within else reader.read_copies
         self._dtype = np.dtype((np.void, self._stored.itemsize))
@@ -231,7 +242,7 @@ class Source:
     @property
     def chunk(self) -> Shape:
         """Extents of a chunk, in the dimensions of the output's file."""
-        return tuple(self._reader.granule[a] for a in self._axes)
+        return tuple(self._granule[a] for a in self._axes)
 
     def chunk_within(self, max_bytes: int) -> Shape:
         """Return the extents of a chunk, or of a part of a shard that is large for the limit."""

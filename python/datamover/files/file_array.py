@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from datamover.arguments import byte_count, flag, integers
+from datamover.arguments import byte_count, flag
 from datamover.arrays import element_dtype
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import (
@@ -28,8 +28,17 @@ from datamover.errors import (
     Mismatch,
     Unsupported,
 )
-from datamover.files import addresses, formats, names, placing, write_back, zarr_output
+from datamover.files import (
+    addresses,
+    array_steps,
+    formats,
+    names,
+    placing,
+    write_back,
+    zarr_output,
+)
 from datamover.files.agreement import Unfinished, agree_on, threads_here, together
+from datamover.files.block_chunks import sizes_for
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
@@ -55,7 +64,7 @@ def open(
     mode: str = "r",
     dtype: DTypeLike | None = None,
     order: str | None = None,
-    chunks: Sequence[int] | None = None,
+    chunks: Sequence[Any] | str | None = None,
     compressor: str | None = None,
     ranks: int | Sequence[int] | None = None,
     max_bytes: int = MAX_BYTES,
@@ -87,8 +96,9 @@ def open(
         Dtype of a new file, and of a raw one.
     order : {"C", "F"}, optional
         Order of the elements of a new .npy or raw file, and of a raw one that is read.
-    chunks : sequence of int, optional
-        Chunks of a new Zarr array.
+    chunks : sequence of int, "blocks", optional
+        Chunks of a new Zarr array: for each dimension their extent, or the sizes of all, as in
+        ``((3, 5, 2), 4)``; "blocks" are the blocks of the layout.
     compressor : str, optional
         Compressor of a new Zarr array: "auto", "none", "zstd", "gzip" or "blosc".
     ranks : int or sequence of int, optional
@@ -157,7 +167,7 @@ def open(
             raise InvalidArgument("dtype is needed for a new file")
         if mode != "w" and (chunks is not None or compressor is not None or overwrite):
             raise InvalidArgument('chunks, compressor and overwrite need mode "w"')
-        box = None if chunks is None else integers(chunks, "chunks")
+        box = None if chunks is None else sizes_for(layout, chunks, "chunks")
         options = MoveOptions(
             chunks=box, compressor=compressor, output_order=cast(Any, order), output_member=member,
             overwrite=replaces,

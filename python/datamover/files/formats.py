@@ -25,6 +25,7 @@ from datamover.arguments import byte_count, flag, integers
 from datamover.dtype_words import dtype_of, is_of_ml_dtypes
 from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
 from datamover.files import addresses
+from datamover.files.chunk_grid import Sizes, begin_of, cells, chunks_in, end_of, said_sizes
 
 #: First bytes of NetCDF 3: classic, 64-bit offset, 64-bit data.
 NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
@@ -98,9 +99,10 @@ class MoveOptions:
     output_order : str
         "C" or "F", for an .npy or raw output; by default the input's order.
     chunks, shards : tuple of int
-        For a Zarr output, in elements per dimension; by default those of a Zarr input. `chunks`
-        also applies to an HDF5 output, which is contiguous without chunks and compressor. If a
-        whole file or group is moved, `chunks` applies to arrays with this many dimensions.
+        For a Zarr output, in elements per dimension; by default those of a Zarr input. In `chunks`,
+        a dimension may have the sizes of all its chunks, ``((3, 5, 2), 4)``. `chunks` also applies
+        to an HDF5 output, which is contiguous without chunks and compressor. If a whole file or
+        group is moved, `chunks` applies to arrays with this many dimensions.
     compressor : str
         For a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc"; by default that
         of a Zarr input, or "auto". For an HDF5 output: "none", "gzip" (with shuffle).
@@ -144,7 +146,7 @@ class MoveOptions:
     input_format: str | None = None
     output_format: str | None = None
     output_order: Order | None = None
-    chunks: Shape | None = None
+    chunks: Sizes | None = None
     shards: Shape | None = None
     compressor: str | None = None
     zarr_format: int | None = None
@@ -204,8 +206,10 @@ def verified(options: MoveOptions) -> MoveOptions:
             f"{option('append', True)} adds to the output and cannot replace it; omit "
             f"{option('overwrite', True)} and {option('overwrite_group', True)}"
         )
-    said = {name: getattr(options, name) for name in ("shape", "chunks", "shards", "axes")}
+    said = {name: getattr(options, name) for name in ("shape", "shards", "axes")}
     taken: dict[str, Any] = {"max_bytes": limit}
+    if options.chunks is not None:
+        taken["chunks"] = said_sizes(options.chunks, "chunks")
     taken |= {name: integers(size, name) for name, size in said.items() if size is not None}
     taken |= {name: flag(getattr(options, name), name) for name in FLAGS}
     return dataclasses.replace(options, **taken)
@@ -462,13 +466,13 @@ def num_boxes(shape: Shape, box: Shape) -> int:
 
 def grid_of(shape: Shape, box: Shape) -> Shape:
     """Return how many boxes there are along each dimension."""
-    return tuple(-(-n // extent) for n, extent in zip(shape, box, strict=True))
+    return tuple(map(chunks_in, shape, box))
 
 
 def boxes_of(shape: Shape, box: Shape) -> Iterator[tuple[Shape, Shape]]:
     """Yield an array box by box, in C order, as (lo, hi)."""
-    for lo in product([range(0, n, b) for n, b in zip(shape, box, strict=True)]):
-        yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, box, shape, strict=True))
+    for cell in product([cells(0, n, b) for n, b in zip(shape, box, strict=True)]):
+        yield tuple(map(begin_of, cell, box)), tuple(map(min, map(end_of, cell, box), shape))
 
 
 def pieces_of(lo: Shape, hi: Shape, box: Shape) -> Iterator[tuple[Shape, Shape, Shape, Shape]]:
@@ -476,9 +480,9 @@ def pieces_of(lo: Shape, hi: Shape, box: Shape) -> Iterator[tuple[Shape, Shape, 
 
     Yields the index of the box, its first element, and the part as (lo, hi).
     """
-    for cell in product([range(a // n, -(-b // n)) for a, b, n in zip(lo, hi, box, strict=True)]):
-        first = tuple(i * n for i, n in zip(cell, box, strict=True))
-        end = tuple(min(a + n, b) for a, n, b in zip(first, box, hi, strict=True))
+    for cell in product(list(map(cells, lo, hi, box))):
+        first = tuple(map(begin_of, cell, box))
+        end = tuple(map(min, map(end_of, cell, box), hi))
         yield cell, first, tuple(map(max, first, lo)), end
 
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.files import direct_zarr, zarr_group
+from datamover.files.block_chunks import chunk_shape, sizes_for
+from datamover.files.chunk_grid import Sizes, grids
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
-from datamover.files.zarr_array import ZarrArray, rebound, store_to_write, zarr_python
+from datamover.files.zarr_array import ZarrArray, permitting, rebound, store_to_write, zarr_python
 from datamover.files.zarr_output import ZarrOutput
-from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
+from datamover.files.zarr_traits import granule_of
 
 if TYPE_CHECKING:
     from datamover.files.state_items import Item
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 STEPS_IN_CHUNK = 1024
 
 
-def create(path: str, shape: Shape, dtype: Any, names: Sequence[str], chunks: Shape = ()) -> Any:
+def create(path: str, shape: Shape, dtype: Any, names: Sequence[str], chunks: Sizes = ()) -> Any:
     """Create an array without steps; return it as zarr-python's.
 
     Parameters
@@ -37,8 +38,8 @@ def create(path: str, shape: Shape, dtype: Any, names: Sequence[str], chunks: Sh
     dtype : dtype
     names : sequence of str
         Names of all dimensions.
-    chunks : tuple of int
-        Of a step; many steps without dimensions share a chunk.
+    chunks : tuple
+        Of a step, as in `MoveOptions`; many steps without dimensions share a chunk.
     """
     steps = 1 if shape else STEPS_IN_CHUNK
     spec = ArraySpec((0, *shape), np.dtype(dtype), dimension_names=tuple(names))
@@ -66,24 +67,6 @@ class StepWriter(Reader):
         self._file.write((self._step, *lo), array[None])
 
 
-def chunk_shape(layout: Layout) -> tuple[int, ...]:
-    """Return the extents of a layout's blocks, those of the largest if they differ.
-
-    Examples
-    --------
-    >>> import datamover as dm
-    >>> chunk_shape(dm.BlockCyclic((10, 8), "(block, cyclic(3))", nprocs=4, grid=(2, 2)))
-    (5, 3)
-    """
-    if isinstance(layout, BlockCyclic):
-        extents = zip(layout.shape, layout.block, strict=True)
-        return tuple(max(1, min(n, b)) for n, b in extents)
-    if isinstance(layout, FloorPlan) and len(layout):
-        shapes = [layout.region(k).shape for k in range(len(layout))]
-        return tuple(max(1, *extents) for extents in zip(*shapes, strict=True))
-    return tuple(max(1, n) for n in shape_of(layout))
-
-
 class Variable:
     """An array of a series.
 
@@ -93,8 +76,8 @@ class Variable:
     item : Item
     names : tuple of str
         Names of all dimensions.
-    chunks : tuple of int
-        Extents of a chunk, without the first dimension.
+    chunks : tuple
+        As in `MoveOptions`, without the first dimension.
     """
 
     def __init__(self, name: str, item: Item, along: str, given: Any, chunks: Any):
@@ -105,25 +88,25 @@ class Variable:
         if along in own:
             raise InvalidArgument(f"{along!r} cannot name another dimension of {name!r}")
         self.name, self.item, self.names = name, item, (along, *own)
-        wanted = chunk_shape(item.layout) if chunks is None else integers(chunks, "chunks")
-        if len(wanted) != dims or min(wanted, default=1) < 1:
+        said = chunk_shape(item.layout) if chunks is None else chunks
+        wanted = sizes_for(item.layout, said, "chunks")
+        if len(wanted) != dims or any(isinstance(n, int) and n < 1 for n in wanted):
             raise InvalidArgument(f"chunks of {name!r} are {chunks!r}: {dims} extents are needed")
-        self.chunks = tuple(wanted)
+        self.chunks, self._granule = wanted, grids(f"chunks of {name!r}:", wanted, item.shape)
 
     def check(self, group: Any, rechunk: bool) -> None:
         """Compare with the array in the file, whose chunks are used with `rechunk`."""
-        found = group.get(self.name)
-        if found is None or not hasattr(found, "chunks"):
+        found = permitting(lambda: group.get(self.name), f"{self.name!r}")
+        if found is None or not hasattr(found, "dtype"):
             raise Mismatch(f"the series has no array {self.name!r}")
         in_file = (found.shape[1:], found.dtype, found.metadata.dimension_names)
         here = (self.item.shape, self.item.dtype, self.names)
         for what, theirs, ours in zip(("shape", "dtype", "dimensions"), in_file, here, strict=True):
             if theirs != ours:
                 raise Mismatch(f"{self.name!r} has {what} {theirs} in the file, {ours} here")
-        if found.chunks != (1, *self.chunks):
-            if not rechunk or found.chunks[0] != 1:
-                raise Mismatch(
-                    f"{self.name!r} has chunks {found.chunks} in the file, {(1, *self.chunks)} "
-                    "here; pass rechunk=True to keep those of the file"
-                )
-            self.chunks = found.chunks[1:]
+        stored, own = granule_of(found), (1, *self._granule)
+        if stored != own and (not rechunk or stored[0] != 1):
+            raise Mismatch(
+                f"{self.name!r} has chunks {stored} in the file, {own} here; pass rechunk=True to "
+                "keep those of the file"
+            )

@@ -21,7 +21,8 @@ import numpy as np
 from datamover.errors import InvalidArgument
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.addresses import failing, needing
-from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
+from datamover.files.chunk_boxes import ChunkedArray, read_fully
+from datamover.files.chunk_grid import several_extents
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, grid_of
 from datamover.files.hdf5_types import h5py
 
@@ -190,8 +191,11 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
 
     The input's chunks stay if the array may grow, as one of a few records.
     """
-    check_boxes("chunks", options.chunks, spec)
     chunks = chunk_boxes.chunk_shape(spec, options)
+    if several_extents(chunks):
+        if options.chunks is not None:
+            raise InvalidArgument(f"chunks {chunks}: HDF5 has one extent per dimension")
+        chunks = chunk_boxes.nearly_cubic(spec, chunk_boxes.DEFAULT_CHUNK_BYTES)
     most = most_of(options) if options.chunks is None else None
     limits = (c if n is None else n for c, n in zip(chunks, most or spec.shape, strict=True))
     return tuple(map(min, chunks, limits))

@@ -221,7 +221,8 @@ class JoinedArray(Reader):
     def _boxes(self, reader: Any) -> Shape:
         """Return the boxes that are read as a whole: chunks, or files if chunks end within them."""
         has_chunks = not reader.is_flat
-        found = list(reader.granule if has_chunks else chunk_shape(self._first, MoveOptions()))
+        chunks = reader.granule if has_chunks else chunk_shape(self._first, MoveOptions())
+        found = list(map(int, chunks))  # the largest ones, if they have several extents
         lengths = Counter(part.length for part in self._parts)
         usual = lengths.most_common(1)[0][0]
         along = min(found[self._axis], max(lengths))

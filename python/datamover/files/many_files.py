@@ -23,6 +23,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported, WrongType
 from datamover.files import addresses, cf_time, formats, hdf5, names, zarr_group
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
+from datamover.files.chunk_grid import several_extents
 from datamover.files.formats import ArraySpec, MoveOptions, log
 from datamover.files.hdf5_chunks import GrowingOptions
 from datamover.files.hdf5_format import open_dataset
@@ -337,12 +338,13 @@ def _total(parts: list[Part]) -> int:
 
 def _long(spec: ArraySpec, axis: int, length: int) -> Any:
     """Return properties with longer chunks if they are small: a file may hold a single record."""
-    chunks = spec.kept.chunks
-    if spec.kept.shards:
+    chunks = tuple(map(int, spec.kept.chunks))  # the largest ones, if they have several extents
+    if spec.kept.shards and not several_extents(spec.kept.shards):
         return spec.kept
     times = DEFAULT_CHUNK_BYTES // max(1, math.prod(chunks) * spec.dtype.itemsize)
     longer = max(chunks[axis], min(length, chunks[axis] * max(1, times)))
-    return dataclasses.replace(spec.kept, chunks=with_length(chunks, axis, longer))
+    chunks = with_length(chunks, axis, longer)
+    return dataclasses.replace(spec.kept, chunks=chunks, shards=None)
 
 
 def _length(path: str, found: dict[str, Described], axes: dict[str, int], along: str) -> int:

@@ -103,7 +103,7 @@ class Job:
         self.threads = 1
         self.reader = cast(Reader, None)  # when it is prepared
         self._is_input_closed = False
-        self._origin: Shape | None = None  # of the region that is moved
+        self._region: tuple[Shape, Shape] | tuple[()] = ()  # origin and extents of what is moved
         #: State of the input's file when it was opened first.
         self._stamp: tuple[int, ...] | None = None
         self.output = cast(Output, None)  # when it is prepared
@@ -240,8 +240,9 @@ class Job:
             strings.refuse_options(self.source, self.format.name, options)
         given = self.reader.spec
         if options.region is not None:
-            self._origin, extents = box_of(options.region, given.shape)
-            given = dataclasses.replace(given, shape=extents)
+            self._region = origin, extents = box_of(options.region, given.shape)
+            kept = given.kept and given.kept.within(origin, extents)
+            given = dataclasses.replace(given, shape=extents, kept=kept)
         dims = len(given.shape)
         if dims > MAX_DIMS:
             raise Unsupported(f"{self.source} has {dims} dimensions; up to {MAX_DIMS} can be moved")
@@ -301,7 +302,7 @@ class Job:
 
     def _source(self) -> Source:
         axes = self.axes if self.spec.order == "C" else self.axes[::-1]
-        return Source(self.reader, axes, self.spec.dtype, self._origin)
+        return Source(self.reader, axes, self.spec.dtype, *self._region)
 
     def own_bytes(self) -> int:
         """Count what this process reads and writes. Local."""

@@ -19,9 +19,10 @@ import numpy as np
 
 from datamover import _plan
 from datamover.files.at_work import Crew, Task
+from datamover.files.chunk_grid import Uneven, begin_of, cell_of, cells, chunks_in, end_of
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Scratch, Sink, Source
-from datamover.files.formats import Shape, pieces_of
+from datamover.files.formats import Shape, pieces_of, within
 
 #: Approximate bytes of small chunks that are written together.
 WRITE_BYTES = 1 << 18
@@ -115,8 +116,7 @@ class Pipeline(Crew):
         chunk = self._plan.source.chunk
         for lo, hi in self._plan.boxes(self._rank):
             for cell in self._plan.source_cells(lo, hi):
-                first = tuple(i * c for i, c in zip(cell, chunk, strict=True))
-                last = tuple(a + c for a, c in zip(first, chunk, strict=True))
+                first, last = map(begin_of, cell, chunk), map(end_of, cell, chunk)
                 yield cell, (tuple(map(max, first, lo)), tuple(map(min, last, hi)))
 
     def _open_groups(self, cell: Shape, box: Box) -> Task | None:
@@ -138,8 +138,8 @@ class Pipeline(Crew):
         for a, g, b, n, c in zip(
             lo, plan.group, plan.box, plan.shape, plan.source.chunk, strict=True
         ):
-            hi = min(a + g, (a // b + 1) * b, n)
-            reads *= -(-hi // c) - a // c
+            hi = min(end_of(cell_of(a, g), g), end_of(cell_of(a, b), b), n)
+            reads *= len(cells(a, hi, c))
         return reads
 
     def _memory(self, lo: Shape) -> np.ndarray:
@@ -147,7 +147,7 @@ class Pipeline(Crew):
         if self._free:
             memory = self._free.pop()
         else:
-            grid = [g // c for g, c in zip(plan.group, plan.output.chunk, strict=True)]
+            grid = list(map(chunks_in, plan.group, plan.output.chunk))
             memory = np.empty((*grid, *plan.output.chunk), np.dtype((np.void, plan.itemsize)))
         fill = self._sink.fill_bytes
         if fill is not None and any(
@@ -178,29 +178,28 @@ class Pipeline(Crew):
     def _complete(self, group: _Group) -> None:
         """Queue the chunks of a group for writing."""
         plan = self._plan
-        del self._open[tuple(a // g for a, g in zip(group.lo, plan.group, strict=True))]
-        grid = [
-            range(-(-min(g, n - a) // c))
-            for a, g, n, c in zip(group.lo, plan.group, plan.shape, plan.output.chunk, strict=True)
-        ]
-        cells = list(itertools.product(*grid))
+        index = tuple(map(cell_of, group.lo, plan.group))
+        del self._open[index]
+        hi = tuple(map(min, map(end_of, index, plan.group), plan.shape))
+        found = list(itertools.product(*map(cells, group.lo, hi, plan.output.chunk)))
         several = max(1, WRITE_BYTES // (math.prod(plan.output.chunk) * plan.itemsize))
-        for i in range(0, len(cells), several):
-            self._writes.append(functools.partial(self._write, group, cells[i : i + several]))
+        for i in range(0, len(found), several):
+            self._writes.append(functools.partial(self._write, group, found[i : i + several]))
             group.writes_left += 1
 
-    def _write(self, group: _Group, cells: list[Shape]) -> None:
+    def _write(self, group: _Group, found: list[Shape]) -> None:
         plan = self._plan
         begin = time.perf_counter()
         elems = 0
-        for cell in cells:
+        chunk = plan.output.chunk
+        origin = tuple(map(cell_of, group.lo, chunk))
+        for cell in found:
             if self._failure is not None:
                 break
-            lo = tuple(a + i * c for a, i, c in zip(group.lo, cell, plan.output.chunk, strict=True))
-            self._sink.write(lo, group.memory[cell])
-            elems += math.prod(
-                min(c, n - a) for a, c, n in zip(lo, plan.output.chunk, plan.shape, strict=True)
-            )
+            lo, hi = tuple(map(begin_of, cell, chunk)), tuple(map(end_of, cell, chunk))
+            place = tuple(i - first for i, first in zip(cell, origin, strict=True))
+            self._sink.write(lo, group.memory[place][within(lo, hi, lo)])
+            elems += math.prod(min(b, n) - a for a, b, n in zip(lo, hi, plan.shape, strict=True))
         end = time.perf_counter()
         with self._changed:
             self.busy["write"] += end - begin
@@ -216,6 +215,13 @@ class Pipeline(Crew):
 
 def _segments(a: int, b: int, chunk: int) -> list[tuple[int, int, int, int]]:
     """Cut a .. b into whole chunks and parts: (first chunk, chunks, begin in each, length)."""
+    if isinstance(chunk, Uneven):
+        found = []
+        for cell in cells(a, b, chunk):
+            first = begin_of(cell, chunk)
+            begin = max(a, first)
+            found.append((cell, 1, begin - first, min(b, end_of(cell, chunk)) - begin))
+        return found
     cuts = sorted({a, min(b, -(-a // chunk) * chunk), max(a, b // chunk * chunk), b})
     found = []
     for begin, end in itertools.pairwise(cuts):
@@ -226,16 +232,17 @@ def _segments(a: int, b: int, chunk: int) -> list[tuple[int, int, int, int]]:
 
 def _copy_box(array: np.ndarray, first: Shape, group: _Group, chunk: Shape, box: Box) -> None:
     """Copy a box of an array that begins at `first` to the chunks of a group."""
-    along = [_segments(a - g, b - g, c) for a, b, g, c in zip(*box, group.lo, chunk, strict=True)]
+    along = list(map(_segments, *box, chunk))
+    origin = tuple(map(cell_of, group.lo, chunk))
     for segments in itertools.product(*along):
         to: list[slice] = []
         taken: list[slice] = []
         shape: list[int] = []
-        for (cell, count, begin, length), g, c, f in zip(
-            segments, group.lo, chunk, first, strict=True
+        for (cell, count, begin, length), o, c, f in zip(
+            segments, origin, chunk, first, strict=True
         ):
-            to += [slice(cell, cell + count), slice(begin, begin + length)]
-            at = g + cell * c + begin - f
+            to += [slice(cell - o, cell - o + count), slice(begin, begin + length)]
+            at = begin_of(cell, c) + begin - f
             taken.append(slice(at, at + count * length))
             shape += [count, length]
         # Dimensions are only split; this copies no elements.

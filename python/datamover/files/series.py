@@ -43,7 +43,7 @@ def series(
     along: str = "time",
     comm: MPI.Comm,
     dimensions: Mapping[str, Sequence[str]] | None = None,
-    chunks: Mapping[str, Sequence[int]] | None = None,
+    chunks: Mapping[str, Any] | None = None,
     resume: bool = False,
     rechunk: bool = False,
     overwrite: bool = False,
@@ -67,9 +67,11 @@ def series(
         The processes.
     dimensions : mapping of str to sequence of str, optional
         Names of the other dimensions of an array. By default, ``NAME_0``, ``NAME_1``, ...
-    chunks : mapping of str to sequence of int, optional
-        Chunk extents of an array, without the dimension `along`. By default, the extents of its
-        blocks, so that each process writes its own blocks without communication.
+    chunks : mapping, optional
+        Chunks of an array, without the dimension `along`: for each dimension their extent, or the
+        sizes of all, as in ``((3, 5, 2), 4)``; "blocks" are the blocks of its layout. By default,
+        the extents of its largest block. If each process has whole chunks, it writes them without
+        communication.
     resume : bool
         Whether to continue a series at `path`: steps that are not complete in all arrays are cut
         off. By default, an existing series is an error.

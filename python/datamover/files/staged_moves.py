@@ -26,6 +26,7 @@ from datamover.errors import InvalidState
 from datamover.files.agreement import threads_here, together
 from datamover.files.array_steps import StagedMove, steps_of
 from datamover.files.at_work import PIECE_BYTES, do_all, threads_within
+from datamover.files.chunk_grid import is_begin
 from datamover.files.chunk_plan import runs
 from datamover.files.chunk_sides import contiguous
 from datamover.files.formats import Shape, pieces_of, within
@@ -141,26 +142,39 @@ class StagedMoves:
     ):
         self._comm, self._moves, self._to_file = comm, list(moves), to_file
         self.num_steps = max((len(move.steps) for move in moves), default=0)
-        self._is_kept = keeps and self.num_steps <= KEPT_STEPS
+        shared = all(step.staging is move.steps[0].staging for move in moves for step in move.steps)
+        self._is_kept = keeps and shared and self.num_steps <= KEPT_STEPS
         if options.get("max_bytes") is None:
             at_once = max(self.num_steps, 1) if self._is_kept else 1
             options["max_bytes"] = max(message_bytes // at_once, LEAST_MESSAGE_BYTES)
         self._options = options
         self._bound: dict[int, Mover] = {}
-        self._staging: list[Array] = []
+        self._staging: list[Array | None] = [None] * len(moves)
+        self._layouts: list[FloorPlan | None] = [None] * len(moves)
         try:
-            for move in moves:
-                staging = Array(move.staging, move.dtype, order=move.order, comm=comm)
-                self._staging.append(staging)
+            self.stage(0)
         except BaseException:
             self.close()
             raise
+
+    def stage(self, k: int) -> None:
+        """Provide the staging memory of step k, if it has another layout. Collective."""
+        for i, move in enumerate(self._moves):
+            if k >= len(move.steps) or self._layouts[i] is move.steps[k].staging:
+                continue
+            self.free_movers()
+            if (held := self._staging[i]) is not None:
+                held.close()
+            self._staging[i] = None
+            layout = self._layouts[i] = move.steps[k].staging
+            self._staging[i] = Array(layout, move.dtype, order=move.order, comm=self._comm)
 
     def mover(self, k: int) -> Mover:
         """Return the mover of step k; bind it unless it is bound. Collective."""
         if k not in self._bound:
             if not self._is_kept:
                 self.free_movers()
+            self.stage(k)
             moves = [
                 (move.steps[k].plan, *self._ends(move.array, staging))
                 for move, staging in zip(self._moves, self._staging, strict=True)
@@ -179,7 +193,7 @@ class StagedMoves:
         """Movers that are bound."""
         return [*self._bound.values()]
 
-    def _ends(self, array: Any, staging: Array) -> tuple[Any, Any]:
+    def _ends(self, array: Any, staging: Array | None) -> tuple[Any, Any]:
         return (array, staging) if self._to_file else (staging, array)
 
     def rebind(self, array: Any) -> None:
@@ -192,8 +206,8 @@ class StagedMoves:
         """Iterate over the parts of staging memory that this process reads or writes in step k."""
         for move, staging in zip(self._moves, self._staging, strict=True):
             for step in move.steps[k : k + 1]:
-                for block, part in staging.grids():
-                    first = cast(Any, staging.layout).region(block).lo
+                for block, part in cast(Array, staging).grids():
+                    first = step.staging.region(block).lo
                     lo = tuple(a + b for a, b in zip(step.lo, first, strict=True))
                     ends = zip(lo, step.hi, strict=True)
                     here = part[tuple(slice(0, max(0, e - a)) for a, e in ends)]
@@ -210,7 +224,7 @@ class StagedMoves:
     def close(self) -> None:
         """Give all memory back. Local."""
         self.free_movers()
-        for staging in self._staging:
+        for staging in filter(None, self._staging):
             staging.close()
         self._staging.clear()
 
@@ -309,7 +323,7 @@ def _is_whole(file: Any, lo: Shape, shape: Shape, to_file: bool) -> bool:
         if all(n >= g or n == whole for n, g, whole in wide):
             return True
     ends = zip(lo, shape, granule, spec.shape, strict=True)
-    return all(a % g == 0 and (a + k == n or (a + k) % g == 0) for a, k, g, n in ends)
+    return all(is_begin(a, g) and (a + k == n or is_begin(a + k, g)) for a, k, g, n in ends)
 
 
 def native_dtype(dtype: np.dtype) -> np.dtype:
@@ -408,6 +422,7 @@ class Work:
     def execute(self, moves: StagedMoves) -> None:
         """Read or write the arrays of a group. Collective."""
         for k in range(moves.num_steps):
+            moves.stage(k)
             if self._to_file:
                 moves.mover(k)()
             with together(self._comm):

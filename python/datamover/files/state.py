@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover.arguments import byte_count, flag, integers
+from datamover.arguments import byte_count, flag
 from datamover.arrays import Array
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names, state_items
 from datamover.files.agreement import agree_on, together
+from datamover.files.block_chunks import sizes_for
 from datamover.files.formats import MoveOptions
 from datamover.files.staged_moves import MAX_BYTES, Work, native_dtype
 from datamover.files.state_save import Save, Saving
@@ -77,7 +78,7 @@ def save(
     *,
     comm: MPI.Comm | None = None,
     overwrite: bool = False,
-    chunks: Mapping[str, Sequence[int]] | None = None,
+    chunks: Mapping[str, Any] | None = None,
     compressor: str | None = None,
     zarr_format: int | None = None,
     writers: int | Sequence[int] | None = None,
@@ -121,7 +122,9 @@ def save(
     overwrite : bool
         Whether to replace an existing output, including a whole Zarr group.
     chunks : mapping, optional
-        For Zarr: extents of chunks by name. By default about 4 MiB, nearly cubic.
+        For Zarr: chunks by name. For each dimension their extent, or the sizes of all, as in
+        ``((3, 5, 2), 4)``; "blocks" are the blocks of the layout. By default about 4 MiB, nearly
+        cubic.
     compressor : str, optional
         For Zarr: "auto" (Zarr's own choice), "none", "zstd", "gzip" or "blosc".
     zarr_format : int, optional
@@ -196,7 +199,11 @@ def save(
             raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
         if compressor is not None and not isinstance(compressor, str):
             raise WrongType(f"compressor is {compressor!r}, it must be a string")
-        boxes = {str(n): integers(box, f"chunks of {n!r}") for n, box in (chunks or {}).items()}
+        boxes = {}
+        for name, box in (chunks or {}).items():
+            if name not in state.items:
+                raise InvalidArgument(f"chunks name the array {name!r}, which is not saved")
+            boxes[str(name)] = sizes_for(state.items[name].layout, box, f"chunks of {name!r}")
         passed |= {
             "chunks=": sorted(boxes.items()),
             "compressor=": compressor,

@@ -32,6 +32,7 @@ from datamover.files import (
 )
 from datamover.files.addresses import AddressBytes
 from datamover.files.chunk_boxes import nearly_cubic
+from datamover.files.chunk_grid import Sizes
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
 from datamover.files.hdf5_types import h5py
 from datamover.files.names import (
@@ -74,14 +75,14 @@ class Target:
         path: str,
         state: State,
         options: MoveOptions,
-        chunks: dict[str, Shape],
+        chunks: dict[str, Sizes],
         dimensions: dict[str, Names],
     ):
         self._format = _format_of(path, options, chunks)
         self.is_directory = self._format == "zarr"
         if self.is_directory:
             options = zarr_output.settled(path, options)
-            _check_for_zarr(state, chunks, options.zarr_format or 3)
+            _check_for_zarr(state, options.zarr_format or 3)
             state = _of_json(state)
         elif self._format == "npy":
             _check_for_npy(state, dimensions)
@@ -179,7 +180,7 @@ def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
                 )
 
 
-def _format_of(path: str, options: MoveOptions, chunks: dict[str, Shape]) -> str:
+def _format_of(path: str, options: MoveOptions, chunks: dict[str, Sizes]) -> str:
     """Return the format of an output by its extension: "zarr", "hdf5" or "npy"."""
     by_name = formats.by_suffix(path)
     found = "raw" if by_name is None else by_name.name
@@ -196,10 +197,7 @@ def _format_of(path: str, options: MoveOptions, chunks: dict[str, Shape]) -> str
     return found
 
 
-def _check_for_zarr(state: State, chunks: dict[str, Shape], zarr_format: int) -> None:
-    unknown = sorted(set(chunks) - set(state.items))
-    if unknown:
-        raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
+def _check_for_zarr(state: State, zarr_format: int) -> None:
     for name in (*state.items, *state.arrays):
         if not can_be_in_zarr(name, zarr_format):
             raise Unsupported(f"{name!r} is not a valid name in a Zarr group")

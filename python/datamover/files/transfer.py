@@ -18,12 +18,13 @@ from zlib import crc32
 import numpy as np
 
 from datamover import lifeline
-from datamover.arguments import integers, options_of
+from datamover.arguments import options_of
 from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
 from datamover.files import formats, hdf5_types, move_words, placing, whole
 from datamover.files.agreement import agree_on, together
+from datamover.files.chunk_grid import Sizes, said_sizes
 from datamover.files.formats import ArraySpec, Late, MoveOptions
 from datamover.files.move_job import PHASES, Job, Progress, prepare, threads_of
 from datamover.files.move_job import free_bytes as free_bytes_of
@@ -312,7 +313,7 @@ def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveO
 @options_of(MoveOptions, without=("chunks", "max_bytes", "temporary"))
 def rechunk(
     source: Any,
-    target_chunks: Sequence[int],
+    target_chunks: Sequence[Any],
     max_mem: int,
     target_store: str | os.PathLike[str],
     temp_store: str | os.PathLike[str] | None = None,
@@ -361,8 +362,8 @@ def rechunk(
     (2, (64, 4, 3))
     """
 
-    def settle() -> tuple[str | os.PathLike[str], tuple[int, ...]]:
-        return _path_of(source), integers(target_chunks, "target_chunks")
+    def settle() -> tuple[str | os.PathLike[str], Sizes]:
+        return _path_of(source), said_sizes(target_chunks, "target_chunks")
 
     path, chunks = settle() if comm is None else collectively(comm_address(comm), settle)
     where = {} if temp_store is None else {"temporary": temp_store}

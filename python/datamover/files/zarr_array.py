@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from datamover import lifeline
-from datamover.errors import InvalidState, IoFailed
+from datamover.errors import InvalidState, IoFailed, Unsupported
 from datamover.files import addresses, direct_zarr, zarr_group
 from datamover.files.addresses import METADATA
 from datamover.files.at_work import return_large_blocks
@@ -33,7 +34,7 @@ from datamover.files.formats import (
     slices_at,
 )
 from datamover.files.space import ENCODED, raise_no_space
-from datamover.files.zarr_traits import ZarrTraits, traits_of
+from datamover.files.zarr_traits import ZarrTraits, granule_of, is_rectilinear, traits_of
 
 #: Maximum number of arrays of a group that an error names.
 SHOWN_ARRAYS = 10
@@ -48,6 +49,36 @@ def zarr_python() -> Any:
     return zarr
 
 
+def permit_uneven(what: str) -> None:
+    """Switch on zarr-python's experimental chunks of several extents, in this process.
+
+    Raises
+    ------
+    Unsupported
+        This version of zarr-python does not have them.
+    """
+    zarr = zarr_python()
+    if "rectilinear_chunks" not in zarr.config.get("array"):
+        raise Unsupported(
+            f"{what} has chunks of several extents along a dimension (a rectilinear grid), which "
+            f"need zarr-python 3.2 and Python 3.12, or newer; this is zarr-python "
+            f"{zarr.__version__} and Python {platform.python_version()}: with a newer Python, run "
+            "pip install -U zarr"
+        )
+    zarr.config.set({"array.rectilinear_chunks": True})
+
+
+def permitting(open: Callable[[], Any], what: str) -> Any:
+    """Open with zarr-python, which refuses chunks of several extents unless they are permitted."""
+    try:
+        return open()
+    except ValueError as e:
+        if "rectilinear" not in str(e).lower():
+            raise
+    permit_uneven(what)
+    return open()
+
+
 def opened(path: str) -> Any:
     """Open an array or group in a directory, or at an address, for reading.
 
@@ -59,7 +90,8 @@ def opened(path: str) -> Any:
     with addresses.failing(f"{path} is not a readable Zarr array"):
         store = addresses.store_at(path, read_only=True) if addresses.is_address(path) else path
         with warnings.catch_warnings(action="ignore"):
-            return zarr_python().open(store, mode="r", use_consolidated=False)
+            zarr = zarr_python()
+            return permitting(lambda: zarr.open(store, mode="r", use_consolidated=False), path)
 
 
 def settle() -> None:
@@ -130,9 +162,11 @@ class ZarrArray(Reader):
         traits: ZarrTraits | None = None,
     ):
         self.spec = ArraySpec(tuple(array.shape), dtype, kept=traits)
-        self.granule: Shape = tuple(array.shards or array.chunks)
-        #: Extents of the parts of a shard, which can be read separately; None without shards.
-        self.parts: Shape | None = tuple(array.chunks) if array.shards else None
+        self.granule: Shape = granule_of(array)
+        self._has_shards = not is_rectilinear(array) and array.shards is not None
+        #: Extents of the parts of a shard, which can be read separately; None without shards, or if
+        #: these have several extents.
+        self.parts: Shape | None = tuple(array.chunks) if self._has_shards else None
         if math.prod(self.granule) * dtype.itemsize > DEFAULT_CHUNK_BYTES:
             return_large_blocks()
         self._array = array
@@ -141,7 +175,7 @@ class ZarrArray(Reader):
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
-        if self._array.shards:
+        if self._has_shards:
             self._refuse_empty_shards(lo, out.shape)
         elements = out.view(self.spec.dtype)
         try:
@@ -249,7 +283,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
             raise IoFailed(f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array")
     found = opened(path)
     if not isinstance(found, zarr.Array):
-        raise IoFailed(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
+        raise IoFailed(f"{path} is a Zarr group; {_how_to_name(path, at_address)}")
     dtype, metadata = found.dtype, found.metadata.to_dict()
     becomes_text = options.output_dtype is np.dtype(object) and options.output_format == "hdf5"
     if (options.output_format in ("zarr", "hdf5") and zarr_group.has_strings(metadata)) or (
@@ -259,19 +293,19 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
     else:
         check_flat_dtype(dtype, path)
     check_shape(found.shape, dtype, path)
-    if any(extent < 1 for extent in found.shards or found.chunks):
-        raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
+    granule = granule_of(found)
+    if any(extent < 1 for extent in granule):
+        raise IoFailed(f"{path} has empty chunks of {granule}")
     with addresses.failing(f"{path} is not a readable Zarr array"):
         array = ZarrArray(found, path, dtype, traits_of(found, path))
     return array if at_address else direct_zarr.opened(path, array.spec.kept) or array
 
 
-def _how_to_name(group: Any, path: str, at_address: bool) -> str:
+def _how_to_name(path: str, at_address: bool) -> str:
     """Return how to name an array of a group, and the first names, if they are quickly known."""
     if at_address:
         return f"name one of its arrays, as {path}/NAME"
-    members = group.members(max_depth=None)
-    arrays = sorted(name for name, found in members if hasattr(found, "chunks"))
+    arrays = sorted(zarr_group.arrays(path))
     if not arrays:
         return "there is no array in it"
     more = f", and {len(arrays) - SHOWN_ARRAYS} more" if len(arrays) > SHOWN_ARRAYS else ""
@@ -286,5 +320,6 @@ def reopened(path: str, dtype: np.dtype) -> ZarrArray | direct_zarr.OrdinaryArra
     if found is not None and found.spec.dtype == dtype:  # in the same byte order
         return found
     with warnings.catch_warnings(action="ignore"):
-        array = zarr_python().open_array(store_to_write(path), mode="r+")
+        zarr = zarr_python()
+        array = permitting(lambda: zarr.open_array(store_to_write(path), mode="r+"), path)
     return ZarrArray(array, path, dtype)

@@ -20,6 +20,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses, direct_zarr, formats, zarr_array, zarr_group
 from datamover.files.chunk_boxes import check_boxes, chunk_shape
+from datamover.files.chunk_grid import Uneven, several_extents
 from datamover.files.direct_zarr import DTYPES, numcodecs_form
 from datamover.files.flat import check_flat_dtype
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
@@ -172,19 +173,25 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
         stored = stored_dtype(spec.dtype)
     elif options.zarr_format == 2:
         spec = _text_of_format_2(spec)
-    check_boxes("chunks", options.chunks, spec)
     check_boxes("shards", options.shards, spec)
     chunks = chunk_shape(spec, options)
     check_boxes("chunks", chunks, spec)
     if options.shards is not None and not spec.shape:
         raise InvalidArgument("an array of one element has no shards")
+    shards = _shards(spec, options)
+    for what, boxes in (("chunks", chunks), ("shards", shards)):
+        if several_extents(boxes) and (options.zarr_format == 2 or (shards and what == "chunks")):
+            where = "shards" if shards else "Zarr format 2"
+            raise InvalidArgument(
+                f"{what} {boxes} have several extents along a dimension, which {where} cannot "
+                f"have; pass {formats.option('chunks')}, one extent per dimension"
+            )
     if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
         raise InvalidArgument(f"shards {options.shards} are not multiples of the chunks {chunks}")
     if (options.compressor or "auto") not in COMPRESSORS:
         raise InvalidArgument(
             f"unknown compressor {options.compressor!r}; there are {', '.join(COMPRESSORS)}"
         )
-    shards = _shards(spec, options)
     said = arguments(spec, options)  # raises for options that the format does not have
     if spec.dtype.hasobject:
         said.pop("filters", None)  # strings have their own
@@ -298,9 +305,11 @@ def create_in(
 ) -> Any:
     """Create an array in a zarr-python store; `said` are the results of `arguments`."""
     said = said | {"attributes": valid(said.get("attributes", {}))}
-    return zarr_python().create_array(
-        store=store, shape=shape, dtype=dtype, chunks=chunks, shards=shards, **said
-    )
+    for name, boxes in (("chunks", chunks), ("shards", shards)):
+        if several_extents(boxes):
+            zarr_array.permit_uneven("the output")
+        said[name] = boxes and [n.sizes if isinstance(n, Uneven) else n for n in boxes]
+    return zarr_python().create_array(store=store, shape=shape, dtype=dtype, **said)
 
 
 class ZarrOutput(formats.Output):

@@ -6,12 +6,14 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
+import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from datamover.files.chunk_grid import Uneven, window
 from datamover.files.direct_zarr import SHUFFLES
 from datamover.files.formats import Shape
 from datamover.files.json_values import FILL_VALUE, MISSING, numbers
@@ -132,6 +134,12 @@ class ZarrTraits:
             dimension_names=permute(self.dimension_names),
         )
 
+    def within(self, origin: Shape, extents: Shape) -> ZarrTraits:
+        """Return the properties of a region, whose first and last chunks may be cut."""
+        chunks = tuple(map(window, self.chunks, origin, extents))
+        shards = self.shards and tuple(map(window, self.shards, origin, extents))
+        return dataclasses.replace(self, chunks=chunks, shards=_of_whole_chunks(shards, chunks))
+
     def converted(self, dtype: np.dtype) -> ZarrTraits:
         """Return the properties for elements of another type; codecs may depend on it."""
         with np.errstate(all="ignore"):
@@ -146,6 +154,14 @@ class ZarrTraits:
             of_format_2=None,
             native=self.native and self.native.converted(dtype),
         )
+
+
+def _of_whole_chunks(shards: Shape | None, chunks: Shape) -> Shape | None:
+    """Return shards, or None if one of several extents does not consist of whole chunks."""
+    for shard, chunk in zip(shards or (), chunks, strict=bool(shards)):
+        if isinstance(shard, Uneven) and any(n % chunk for n in shard.sizes):
+            return None
+    return shards
 
 
 def attributes_of(kept: ZarrTraits | None) -> dict[str, Any]:
@@ -173,6 +189,21 @@ def _blosc_for(codec: Any, itemsize: int) -> Any:
     return codecs.BloscCodec(**{**codec.to_dict()["configuration"], "typesize": itemsize})
 
 
+def is_rectilinear(array: Any) -> bool:
+    """Return whether the chunks of an open array are listed in its metadata."""
+    return hasattr(getattr(array.metadata, "chunk_grid", None), "chunk_shapes")
+
+
+def granule_of(array: Any) -> Shape:
+    """Return the chunks of an open array, or its shards."""
+    if not is_rectilinear(array):
+        return tuple(array.shards or array.chunks)
+    return tuple(
+        window(one if isinstance(one, int) else itertools.accumulate(one), 0, n)
+        for one, n in zip(array.metadata.chunk_grid.chunk_shapes, array.shape, strict=True)
+    )
+
+
 def traits_of(array: Any, where: str = "") -> ZarrTraits:
     """Read the properties of an open array of Zarr v2 or v3, which a user names `where`."""
     return (_of_v2 if array.metadata.zarr_format == 2 else _of_v3)(array, where)
@@ -180,7 +211,7 @@ def traits_of(array: Any, where: str = "") -> ZarrTraits:
 
 def _of_v3(array: Any, where: str) -> ZarrTraits:
     metadata = array.metadata
-    stored = tuple(metadata.chunk_grid.chunk_shape)
+    stored = granule_of(array)
     inner = _innermost(metadata.codecs, stored)
     chunks, are_in_shards, codecs, compressors = inner or (stored, False, {}, "auto")
     if array.dtype.names:  # the codec does not define the byte order of records
@@ -189,7 +220,7 @@ def _of_v3(array: Any, where: str) -> ZarrTraits:
         codecs = {}
     return ZarrTraits(
         chunks=chunks,
-        shards=stored if are_in_shards else None,
+        shards=_of_whole_chunks(stored, chunks) if are_in_shards else None,
         dimension_names=metadata.dimension_names,
         compressors=compressors,
         others={
@@ -239,7 +270,8 @@ def _innermost(
                 return None
             axes = [axes[k] for k in codec.order]
         of_axis = dict(zip(axes, serializer.chunk_shape, strict=True))
-        if any(n < 1 or chunks[d] % n for d, n in of_axis.items()):
+        even = {d: n for d, n in of_axis.items() if not isinstance(chunks[d], Uneven)}
+        if any(n < 1 or chunks[d] % n for d, n in even.items()):
             raise ValueError(f"shards of {chunks} are not multiples of the chunks in them")
         chunks = tuple(of_axis[d] for d in range(len(chunks)))
         chain, are_in_shards = serializer.codecs, True

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chunks along a dimension: of one extent, which is an int, or of several (`Uneven`).
+
+An int is the extent of all chunks, the last of which may extend beyond the array. Everything that
+depends on where a chunk begins uses the functions of this module.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import itertools
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from datamover.arguments import integer, integers, is_several
+from datamover.errors import InvalidArgument
+
+#: A chunk extent, or the sizes of all chunks, of each dimension, as users pass them.
+Sizes = tuple[Any, ...]
+
+
+class Uneven(int):
+    """Chunks of several extents along a dimension; as a number, the extent of the largest one.
+
+    Limits of memory and costs need nothing else. Division would ignore where chunks begin, and
+    raises.
+
+    Attributes
+    ----------
+    ends : tuple of int
+        Ends of all chunks, ascending; the last is that of the array.
+    times : int
+        Number of chunks of the file in each.
+    """
+
+    ends: tuple[int, ...]
+    times: int
+
+    def __new__(cls, ends: Sequence[int], times: int = 1) -> Uneven:
+        """Create chunks by their ends; `times` are those of the file in each."""
+        found = super().__new__(cls, max(_sizes(ends)))
+        found.ends, found.times = tuple(ends), times
+        return found
+
+    def __getnewargs__(self) -> Any:
+        return self.ends, self.times
+
+    @property
+    def sizes(self) -> list[int]:
+        """Extents of all chunks."""
+        return _sizes(self.ends)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Uneven) and self.ends == other.ends
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.ends)
+
+    def __repr__(self) -> str:
+        return "+".join(map(str, self.sizes))
+
+    def __format__(self, spec: str) -> str:
+        return f"up to {int(self):{spec}}"
+
+    def _refuse(self, _: Any) -> NoReturn:
+        raise TypeError("internal error: chunks of several extents have no common divisor")
+
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+
+
+def _sizes(ends: Sequence[int]) -> list[int]:
+    return [b - a for a, b in itertools.pairwise((0, *ends))]
+
+
+def said_sizes(value: Any, name: str) -> Sizes:
+    """Return chunks as users pass them: for each dimension an extent, or the sizes of all chunks.
+
+    Examples
+    --------
+    >>> from datamover.files.chunk_grid import said_sizes
+    >>> said_sizes(([3, 5, 2], 4), "chunks")
+    ((3, 5, 2), 4)
+    """
+    return tuple(
+        integers(one, name) if is_several(one) else integer(one, name)
+        for one in (value if is_several(value) else (value,))
+    )
+
+
+def grids(what: str, sizes: Sizes, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the chunks of an array whose dimensions are as many; raise for wrong sizes."""
+    for d, (one, n) in enumerate(zip(sizes, shape, strict=True)):
+        if isinstance(one, tuple) and (min(one, default=0) < 1 or sum(one) != n):
+            raise InvalidArgument(
+                f"{what} {'+'.join(map(str, one))} of dimension {d} must be positive and have {n} "
+                f"elements together; they have {sum(one)}"
+            )
+    return tuple(
+        window(itertools.accumulate(one), 0, n) if isinstance(one, tuple) else one
+        for one, n in zip(sizes, shape, strict=True)
+    )
+
+
+def several_extents(chunks: Sequence[int] | None) -> bool:
+    """Return whether chunks have several extents along a dimension."""
+    return any(isinstance(chunk, Uneven) for chunk in chunks or ())
+
+
+def window(chunk: Any, begin: int, extent: int) -> int:
+    """Return the chunks of the part of a dimension that begins at `begin`, cut at its ends.
+
+    An int stays, since it counts from any begin of a chunk.
+
+    Parameters
+    ----------
+    chunk : int, or iterable of int
+        The chunks of the dimension, or their ends.
+    begin, extent : int
+    """
+    if isinstance(chunk, int) and not isinstance(chunk, Uneven):
+        return chunk
+    ends = chunk.ends if isinstance(chunk, Uneven) else tuple(chunk)
+    inner = ends[bisect.bisect_right(ends, begin) : bisect.bisect_left(ends, begin + extent)]
+    found = [*(end - begin for end in inner), extent]
+    first, *rest = _sizes(found)
+    is_even = not rest or (all(n == first for n in rest[:-1]) and rest[-1] <= first)
+    return max(first, 1) if is_even else Uneven(found)
+
+
+def several(chunk: int, count: int) -> int:
+    """Return boxes of this number of chunks, counted from the first one."""
+    if not isinstance(chunk, Uneven):
+        return chunk * count
+    ends = chunk.ends[count - 1 :: count]
+    last = chunk.ends[-1:] if ends[-1:] != chunk.ends[-1:] else ()
+    return Uneven(ends + last, chunk.times * count)
+
+
+def chunks_in(box: int, chunk: int) -> int:
+    """Return the number of chunks in a box of `several` chunks, or of a whole dimension."""
+    if isinstance(box, Uneven):
+        return box.times // chunk.times if isinstance(chunk, Uneven) else box.times
+    return len(cells(0, box, chunk))
+
+
+def cells(lo: int, hi: int, chunk: int) -> range:
+    """Return the indices of the chunks that the elements `lo` .. `hi` - 1 meet."""
+    if isinstance(chunk, Uneven):
+        first = bisect.bisect_right(chunk.ends, lo)
+        return range(first, bisect.bisect_left(chunk.ends, hi) + 1 if hi > 0 else first)
+    return range(lo // chunk, -(-hi // chunk))
+
+
+def begin_of(cell: int, chunk: int) -> int:
+    """Return the first element of a chunk."""
+    if isinstance(chunk, Uneven):
+        return chunk.ends[cell - 1] if cell else 0
+    return cell * chunk
+
+
+def end_of(cell: int, chunk: int) -> int:
+    """Return the end of a chunk, which may be beyond the array if all have one extent."""
+    return chunk.ends[cell] if isinstance(chunk, Uneven) else (cell + 1) * chunk
+
+
+def cell_of(element: int, chunk: int) -> int:
+    """Return the index of the chunk that holds an element."""
+    return cells(element, element + 1, chunk)[0]
+
+
+def is_begin(element: Any, chunk: int) -> Any:
+    """Return whether a chunk begins at an element, or at the end; also for an array of them."""
+    if isinstance(chunk, Uneven):
+        return np.isin(element, (0, *chunk.ends))
+    return element % chunk == 0
+
+
+def begins_of(indices: np.ndarray, chunk: int) -> np.ndarray:
+    """Return the first elements of chunks."""
+    return np.array((0, *chunk.ends))[indices] if isinstance(chunk, Uneven) else indices * chunk
+
+
+def mean(extent: int, chunk: int) -> int:
+    """Return the mean extent of the chunks of a dimension, if they have several; at least 1."""
+    return max(1, extent // len(chunk.ends)) if isinstance(chunk, Uneven) else chunk
+
+
+def inner_ends(extent: int, chunk: int, other: int) -> int:
+    """Count the ends of chunks within a dimension that are not ends of `other` chunks too."""
+    if isinstance(chunk, Uneven):
+        return int(np.count_nonzero(~is_begin(np.array(chunk.ends[:-1]), other)))
+    shared = np.array(other.ends[:-1] if isinstance(other, Uneven) else ())
+    return -(-extent // chunk) - 1 - int(np.count_nonzero(shared % chunk == 0))
+
+
+def most_met(extent: int, chunk: int, other: int) -> int:
+    """Return the most `other` chunks that a chunk meets, if one kind has several extents."""
+    if isinstance(chunk, Uneven):
+        begins, ends = np.array((0, *chunk.ends[:-1])), np.array(chunk.ends)
+        if isinstance(other, Uneven):
+            first, last = (np.searchsorted(other.ends, at, "right") for at in (begins, ends - 1))
+        else:
+            first, last = begins // other, (ends - 1) // other
+        return int(np.max(last - first)) + 1
+    ends = other.ends[:-1] if isinstance(other, Uneven) else ()
+    inside = collections.Counter(end // chunk for end in ends if end % chunk)
+    return 1 + max(inside.values(), default=0)
