@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chunks of several extents along a dimension: plans agree with an enumeration of all chunks, and
-each chunk is written once, whole."""
+"""Chunks of several extents along a dimension: plans agree with an enumeration, and zarr-python.
+
+Each chunk is written once, and whole.
+"""
 
 import copy
 import itertools
+import json
 import math
 import os
 import subprocess
@@ -11,12 +14,14 @@ import sys
 import tempfile
 import threading
 
+import h5py
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 import zarr
 from hypothesis import HealthCheck, given, settings
 from mpi4py import MPI
+from zarr.testing import strategies
 
 import datamover as dm
 from datamover.errors import NoMemory
@@ -32,6 +37,7 @@ needs_zarr = pytest.mark.skipif(
     not IS_IN_ZARR, reason=f"zarr {zarr.__version__} has no rectilinear chunk grids"
 )
 COMM = MPI.COMM_SELF
+PLACE = tempfile.TemporaryDirectory()  # removed at the end
 QUICK = settings(deadline=None, suppress_health_check=[*HealthCheck])
 FEW = settings(QUICK, max_examples=max(1, settings().max_examples // 4))
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple)
@@ -144,7 +150,12 @@ def test_processes_get_whole_chunks(data, shape):
 
 def test_what_is_asked_of_chunks_of_several_extents():
     chunk = window((3, 8, 10), 0, 10)
-    assert (chunk, int(chunk), repr(chunk), f"{chunk}") == (Uneven((3, 8, 10)), 5, "3+5+2", "up to 5")
+    assert (chunk, int(chunk), repr(chunk), f"{chunk}") == (
+        Uneven((3, 8, 10)),
+        5,
+        "3+5+2",
+        "up to 5",
+    )
     assert copy.deepcopy(chunk) == chunk != 5
     assert window((4, 8, 10), 0, 10) == 4  # as ever
     assert window(chunk, 2, 7) == Uneven((1, 6, 7))
@@ -153,3 +164,230 @@ def test_what_is_asked_of_chunks_of_several_extents():
     for act in (lambda: chunk // 2, lambda: 10 % chunk, lambda: 10 // chunk):
         with pytest.raises(TypeError, match="internal error"):
             act()
+
+
+def chunk_shapes(path, said):
+    """Replace the chunks in an array's metadata by those of a rectilinear grid."""
+    with open(f"{path}/zarr.json") as file:
+        metadata = json.load(file)
+    configuration = {"kind": "inline", "chunk_shapes": said}
+    metadata["chunk_grid"] = {"name": "rectilinear", "configuration": configuration}
+    with open(f"{path}/zarr.json", "w") as file:
+        json.dump(metadata, file)
+
+
+def make(path, values, said, **options):
+    """Write an array by zarr-python, and return it."""
+    array = zarr.create_array(
+        path, shape=values.shape, dtype=values.dtype, **{"chunks": (1,) * values.ndim} | options
+    )
+    chunk_shapes(path, said)
+    if IS_IN_ZARR:
+        array = opened(path, "r+")
+        array[...] = values
+    return array
+
+
+def opened(path, mode="r"):
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        return zarr.open_array(path, mode=mode)
+
+
+@st.composite
+def stored(draw):
+    """An array of zarr-python's strategies with a rectilinear grid, in a directory."""
+    place = tempfile.mkdtemp(dir=PLACE.name)
+    shape = draw(st.lists(st.integers(1, 14), min_size=1, max_size=3).map(tuple))
+    if hasattr(strategies, "rectilinear_chunk_shape_declarations"):
+        said, _ = draw(strategies.rectilinear_chunk_shape_declarations(shape=shape))
+    else:
+        said = draw(strategies.rectilinear_chunks(shape=shape))
+    dtype = draw(st.sampled_from(["i2", "f8", "c8", "u1"]))
+    values = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+    values[values % 5 == 0] = 0  # the fill value
+    zarr.create_group(f"{place}/a.zarr")
+    names = draw(st.sampled_from([None, "xyz"[: len(shape)]]))
+    make(f"{place}/a.zarr/u", values, said, fill_value=0, dimension_names=names)
+    return place, values, names
+
+
+def inner_ends(array):
+    return [tuple(itertools.accumulate(sizes)) for sizes in array.write_chunk_sizes]
+
+
+@needs_zarr
+@FEW
+@given(stored(), st.data())
+def test_zarr_python_reads_what_was_moved(drawn, data):
+    place, values, names = drawn
+    source, shape = f"{place}/a.zarr/u", values.shape
+    before = opened(source)
+    move(source, f"{place}/b.zarr", check="crc32c")
+    made = opened(f"{place}/b.zarr")
+    assert made[...].tobytes() == values.tobytes()
+    assert made.write_chunk_sizes == before.write_chunk_sizes
+    assert made.metadata.dimension_names == (names and tuple(names))
+    assert sorted(os.listdir(f"{place}/b.zarr")) == sorted(os.listdir(source))
+
+    region = []
+    for n in shape:
+        begin = data.draw(st.integers(0, n - 1))
+        region.append((begin, data.draw(st.integers(begin + 1, n))))
+    axes = tuple(data.draw(st.permutations(range(values.ndim))))
+    expected = values[tuple(slice(*one) for one in region)].transpose(axes)
+    move(source, f"{place}/c.zarr", region=region, axes=axes)
+    made = opened(f"{place}/c.zarr")
+    assert np.array_equal(made[...], expected)
+    for d, axis in enumerate(axes):  # chunks end where they did
+        begin, end = region[axis]
+        ends = {e - begin for e in inner_ends(before)[axis] if begin < e < end}
+        if not isinstance(before.metadata.chunk_grid.chunk_shapes[axis], int):
+            assert ends == set(inner_ends(made)[d][:-1])
+    move(source, f"{place}/d.npy", region=region, axes=axes, max_bytes=4000)
+    assert np.array_equal(np.load(f"{place}/d.npy"), expected)
+    move(source, f"{place}/e.h5:/u", compressor="gzip")
+    with h5py.File(f"{place}/e.h5") as file:
+        assert np.array_equal(file["u"][...], values)
+    chunks = tuple(tuple(sizes) for sizes in data.draw(strategies.rectilinear_chunks(shape=shape)))
+    for other in (source, f"{place}/e.h5:/u"):
+        move(other, f"{place}/f.zarr", chunks=chunks, overwrite=True, compressor="none")
+        made = opened(f"{place}/f.zarr")
+        assert np.array_equal(made[...], values) and made.write_chunk_sizes == chunks
+
+
+@needs_zarr
+@FEW
+@given(stored(), st.data())
+def test_programs_read_and_change_what_zarr_python_wrote(drawn, data):
+    place, values, _ = drawn
+    source, shape = f"{place}/a.zarr/u", values.shape
+    move(f"{place}/a.zarr", f"{place}/b.zarr")
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        copied = zarr.open_group(f"{place}/b.zarr", mode="r")["u"]  # by its consolidated metadata
+    assert np.array_equal(copied[...], values)
+    assert copied.write_chunk_sizes == opened(source).write_chunk_sizes
+    move(f"{place}/a.zarr", f"{place}/b.h5")
+    assert np.array_equal(dm.load(f"{place}/a.zarr", {"u": None}, comm=COMM)["u"], values)
+
+    layout = dm.BlockCyclic(shape, f"({', '.join('*' * len(shape))})", nprocs=1)
+    whole = dm.redistribute(layout, layout)
+    got, most = np.zeros(shape, values.dtype), data.draw(st.sampled_from([2000, 1 << 20]))
+    with dm.files.open(source, layout, comm=COMM, max_bytes=most) as file:
+        dm.Mover(whole, file, got)()
+    assert np.array_equal(got, values)
+    lo = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
+    hi = tuple(data.draw(st.integers(a + 1, n)) for a, n in zip(lo, shape, strict=True))
+    part = dm.redistribute(layout, layout, None, dm.Region(lo, hi), dm.Region(lo, hi))
+    with dm.files.open(source, layout, comm=COMM, mode="r+", max_bytes=most) as file:
+        mover = dm.Mover(part, np.full(shape, 7, values.dtype), file)
+        for _ in range(2):
+            mover()
+    values[tuple(map(slice, lo, hi))] = 7
+    assert np.array_equal(opened(source)[...], values)
+
+
+@needs_zarr
+def test_shards_of_several_extents(tmp_path):
+    values = np.arange(240, dtype="i4").reshape(20, 12)
+    source = str(tmp_path / "a.zarr")
+    make(source, values, [[8, 2, 10], 6], chunks=(2, 3), shards=(20, 6))
+    move(source, tmp_path / "b.zarr")
+    made = opened(tmp_path / "b.zarr")
+    assert np.array_equal(made[...], values) and made.chunks == (2, 3)
+    assert made.write_chunk_sizes == ((8, 2, 10), (6, 6))
+    move(source, tmp_path / "c.zarr", region=((1, 20), (0, 12)))  # shards would end within chunks
+    made = opened(tmp_path / "c.zarr")
+    assert np.array_equal(made[...], values[1:]) and (made.chunks, made.shards) == ((2, 3), None)
+
+
+@needs_zarr
+def test_strings_keep_their_chunks(tmp_path):
+    values = np.array(["a", "bc", "", "def", "g"], dtype="T")
+    source = str(tmp_path / "a.zarr")
+    zarr.create_array(source, shape=(5,), chunks=(5,), dtype=str)
+    chunk_shapes(source, [[1, 3, 1]])
+    opened(source, "r+")[...] = values
+    move(source, tmp_path / "b.zarr")
+    made = opened(tmp_path / "b.zarr")
+    assert list(made[...]) == list(values) and made.write_chunk_sizes == ((1, 3, 1),)
+
+
+@needs_zarr
+@pytest.mark.parametrize("processes", [[], ["-n", "2"]])
+def test_on_the_command_line(tmp_path, processes):
+    values = np.arange(80.0).reshape(10, 8)
+    np.save(tmp_path / "a.npy", values)
+
+    def run(*words):
+        command = [sys.executable, "-m", "datamover", "move", *words, *processes, "-q"]
+        subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
+
+    run("a.npy", "b.zarr", "--chunks", "3+5+2,4")
+    run("b.zarr", "c.npy")
+    made = opened(tmp_path / "b.zarr")
+    assert np.array_equal(made[...], values) and made.write_chunk_sizes == ((3, 5, 2), (4, 4))
+    assert np.array_equal(np.load(tmp_path / "c.npy"), values)
+
+
+@needs_zarr
+def test_more_data_than_memory(tmp_path):
+    """Slices become pencils: in two passes, and each chunk is written once."""
+    values = np.random.default_rng(0).integers(0, 99, (40, 50, 60), "i4")
+    source, sizes = str(tmp_path / "a.zarr"), [1, 2, 1, 3, 1, 2] * 4
+    make(source, values, [sizes, 50, [7, 53]])
+    options = {"chunks": (40, (20, 5, 25), 6), "max_bytes": 100_000, "compressor": "none"}
+    plan = intend(source, str(tmp_path / "b.zarr"), **options).plan
+    assert len(plan.passes) == 2 and plan.memory_bytes <= 100_000
+    move(source, tmp_path / "b.zarr", check="crc32c", **options)
+    assert np.array_equal(opened(tmp_path / "b.zarr")[...], values)
+
+
+def test_what_is_refused(tmp_path):
+    values = np.arange(80).reshape(10, 8)
+    np.save(tmp_path / "a.npy", values)
+    refused = dm.errors.InvalidArgument
+    for chunks, words in (
+        (((3, 5), 4), "3.5 of dimension 0 must be positive and have 10"),
+        (((3, 7, 0), 4), "must be positive"),
+        (((3, 7), (4, 4), 1), "have 3 dimensions"),
+        ((3, 7, 0), "have 3 dimensions"),
+    ):
+        with pytest.raises(refused, match=words):
+            move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=chunks)
+    uneven = ((3, 5, 2), 4)
+    for name, options, words in (
+        ("b.zarr", {"zarr_format": 2}, "Zarr format 2 cannot have"),
+        ("b.zarr", {"shards": (10, 8)}, "which shards cannot have"),
+        ("b.h5", {}, "HDF5 has one extent per dimension"),
+    ):
+        with pytest.raises(refused, match=words):
+            move(tmp_path / "a.npy", tmp_path / name, chunks=uneven, **options)
+    with pytest.raises(dm.errors.WrongType, match="chunks is 'abc'"):
+        move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks="abc")
+    assert os.listdir(tmp_path) == ["a.npy"]
+    move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=((4, 4, 2), (3, 3, 2)))  # as 4, 3
+    assert zarr.open_array(tmp_path / "b.zarr", mode="r").chunks == (4, 3)
+
+
+@pytest.mark.skipif(IS_IN_ZARR, reason="this zarr-python has rectilinear chunk grids")
+def test_older_versions_of_zarr_are_named(tmp_path):
+    values = np.arange(80).reshape(10, 8)
+    zarr.create_group(tmp_path / "a.zarr")
+    make(str(tmp_path / "a.zarr/u"), values, [[3, 5, 2], 4])
+    np.save(tmp_path / "a.npy", values)
+    words = rf"zarr-python 3\.2 and Python 3\.12, or newer.* {zarr.__version__} and Python 3\."
+    layout = dm.BlockCyclic((10, 8), "(*, *)", nprocs=1)
+    for act in (
+        lambda: move(tmp_path / "a.zarr", tmp_path / "b.zarr"),
+        lambda: move(tmp_path / "a.zarr/u", tmp_path / "b.npy"),
+        lambda: dm.load(tmp_path / "a.zarr", {"u": layout}, comm=COMM),
+        lambda: dm.files.open(tmp_path / "a.zarr/u", layout, comm=COMM),
+        lambda: move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=((3, 5, 2), 4)),
+        lambda: dm.save(
+            tmp_path / "b.zarr", {"u": (values, layout)}, comm=COMM, chunks={"u": ((3, 7), 8)}
+        ),
+    ):
+        with pytest.raises(dm.errors.Unsupported, match=words) as raised:
+            act()
+        assert "pip install -U zarr" in str(raised.value)
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "a.zarr"]

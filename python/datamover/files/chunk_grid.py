@@ -10,13 +10,14 @@ from __future__ import annotations
 import bisect
 import collections
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from datamover.arguments import integer, integers, is_several
-from datamover.errors import InvalidArgument
+from datamover.arguments import is_several
+from datamover.errors import InvalidArgument, WrongType
 
 #: A chunk extent, or the sizes of all chunks, of each dimension, as users pass them.
 Sizes = tuple[Any, ...]
@@ -87,10 +88,16 @@ def said_sizes(value: Any, name: str) -> Sizes:
     >>> said_sizes(([3, 5, 2], 4), "chunks")
     ((3, 5, 2), 4)
     """
-    return tuple(
-        integers(one, name) if is_several(one) else integer(one, name)
-        for one in (value if is_several(value) else (value,))
-    )
+    try:
+        return tuple(
+            tuple(map(operator.index, one)) if is_several(one) else operator.index(one)
+            for one in (value if is_several(value) else (value,))
+        )
+    except TypeError:
+        raise WrongType(
+            f"{name} is {value!r}, it must be an integer or a sequence of integers, or have the "
+            "sizes of all chunks for a dimension"
+        ) from None
 
 
 def grids(what: str, sizes: Sizes, shape: Sequence[int]) -> tuple[int, ...]:

@@ -303,13 +303,26 @@ def compressors_of(name: str) -> Any:
 def create_in(
     store: Any, shape: Shape, dtype: Any, chunks: Shape, shards: Shape | None, said: dict[str, Any]
 ) -> Any:
-    """Create an array in a zarr-python store; `said` are the results of `arguments`."""
+    """Create an array in a dictionary; `said` are the results of `arguments`."""
     said = said | {"attributes": valid(said.get("attributes", {}))}
-    for name, boxes in (("chunks", chunks), ("shards", shards)):
-        if several_extents(boxes):
-            zarr_array.permit_uneven("the output")
-        said[name] = boxes and [n.sizes if isinstance(n, Uneven) else n for n in boxes]
-    return zarr_python().create_array(store=store, shape=shape, dtype=dtype, **said)
+    largest = {"chunks": tuple(map(int, chunks)), "shards": shards and tuple(map(int, shards))}
+    zarr = zarr_python()
+    array = zarr.create_array(store=store, shape=shape, dtype=dtype, **largest, **said)
+    grid = shards or chunks
+    if not several_extents(grid):
+        return array
+    # Not by arguments: those of zarr-python 3.2 have no extents next to lists of sizes.
+    zarr_array.permit_uneven("the output")
+    sizes = [n.sizes if isinstance(n, Uneven) else n for n in grid]
+    metadata = json.loads(store["zarr.json"].to_bytes())
+    metadata["chunk_grid"] = {
+        "name": "rectilinear",
+        "configuration": {"kind": "inline", "chunk_shapes": sizes},
+    }
+    store["zarr.json"] = type(store["zarr.json"]).from_bytes(
+        json.dumps(metadata, indent=2).encode()
+    )
+    return zarr.open_array(store, mode="r+")
 
 
 class ZarrOutput(formats.Output):
