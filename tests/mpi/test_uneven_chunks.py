@@ -69,8 +69,11 @@ def test_any_layout_in_any_chunks(comm, rng, place, draw):
     itemsize, most = 4, int(np.prod([max(along) for along in chunks]))
     # From a step for each chunk to all at once.
     limit = max(2, int(rng.choice([1, 4, 1000]))) * most * itemsize * 2
-    dm.save(f"{place}/a.zarr", {"u": array}, comm=comm, chunks={"u": chunks}, max_bytes=limit,
-            wait=bool(rng.random() < 0.7 or limit < 2000 * most))  # fmt: skip
+    options = {"chunks": {"u": chunks}, "max_bytes": limit, "comm": comm}
+    if limit < 2000 * most or rng.random() < 0.5:
+        dm.save(f"{place}/a.zarr", {"u": array}, **options)
+    else:
+        dm.save(f"{place}/a.zarr", {"u": array}, wait=False, **options).wait()
     found = opened(f"{place}/a.zarr/u")
     assert np.array_equal(found[...], values) and found.write_chunk_sizes == chunks
 

@@ -220,7 +220,7 @@ def steps_of(
     except NoMemory as e:
         raise NoMemory(f"{move.where}: {e}") from e
     unit = unit_of(slab, granule, file, count)
-    layouts: dict[tuple[Shape, Shape], FloorPlan] = {}
+    stagings: dict[tuple[Shape, Shape], FloorPlan] = {}
     found = []
     for first, end in boxes_of(shape, slab):
         box = tuple(
@@ -228,11 +228,11 @@ def steps_of(
             for a, b, n, u in zip(first, end, slab, unit, strict=True)
         )
         units = tuple(map(window, unit, first, box))
-        if (box, units) not in layouts:
+        if (box, units) not in stagings:
             regions, owners = deal(box, units, order, count)
             held_by = np.asarray(ranks, np.int64)[owners]
-            layouts[box, units] = FloorPlan(regions, held_by, plan.nprocs)
-        staging = layouts[box, units]
+            stagings[box, units] = FloorPlan(regions, held_by, plan.nprocs)
+        staging = stagings[box, units]
         lo, hi = _plus(first, touched.lo), _plus(end, touched.lo)
         origin = _plus(lo, layout.domain.lo)
         section = Region(origin, _plus(hi, layout.domain.lo))

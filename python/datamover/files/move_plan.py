@@ -195,6 +195,8 @@ def _chunks(
     shape, itemsize = sink.shape, source.itemsize
     read = (1,) * len(shape) if source.is_flat else source.chunk_within(max_bytes)
     written = (1,) * len(shape) if sink.is_flat else sink.chunk
+    # If there are several extents along a dimension, the largest ones.
+    read, written = tuple(map(int, read)), tuple(map(int, written))
     most = max(3, int(MAX_SHAPES ** (1 / len(shape))))
     extents = [_extents(*along, most) for along in zip(shape, read, written, strict=True)]
     chunks = np.meshgrid(*(np.array(e, float) for e in extents), indexing="ij", sparse=True)
