@@ -20,7 +20,7 @@ import numpy as np
 
 from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
 from datamover.errors import NoMemory, OutOfRange, Unsupported
-from datamover.files.chunk_grid import Uneven, begin_of, begins_of, cells, chunks_in, end_of, window
+from datamover.files.chunk_grid import Uneven, begin_of, cells, chunks_in, end_of, window
 from datamover.files.chunk_sides import contiguous, grown
 from datamover.files.formats import Order, Shape, boxes_of, grid_of, option
 from datamover.layouts import FloorPlan, IndexList, Layout
@@ -77,11 +77,9 @@ def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray
     ranks: list[int] = []
     for rank in range(nprocs):
         for box in range_boxes(grid, units * rank // nprocs, units * (rank + 1) // nprocs):
-            boxes.append(box)
+            boxes.append([tuple(map(begin_of, cell, unit)) for cell in box])
             ranks.append(rank)
-    found = np.asarray(boxes, np.int64).reshape(-1, 2, len(shape))
-    begins = [begins_of(found[:, :, d], extent) for d, extent in enumerate(unit)]
-    return np.minimum(np.stack(begins, axis=2), shape), np.asarray(ranks, np.int64)
+    return np.minimum(np.asarray(boxes, np.int64), shape), np.asarray(ranks, np.int64)
 
 
 def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:

@@ -188,11 +188,6 @@ def is_begin(element: Any, chunk: int) -> Any:
     return element % chunk == 0
 
 
-def begins_of(indices: np.ndarray, chunk: int) -> np.ndarray:
-    """Return the first elements of chunks."""
-    return np.array((0, *chunk.ends))[indices] if isinstance(chunk, Uneven) else indices * chunk
-
-
 def mean(extent: int, chunk: int) -> int:
     """Return the mean extent of the chunks of a dimension, if they have several; at least 1."""
     return max(1, extent // len(chunk.ends)) if isinstance(chunk, Uneven) else chunk

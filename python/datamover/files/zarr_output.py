@@ -179,13 +179,12 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
     if options.shards is not None and not spec.shape:
         raise InvalidArgument("an array of one element has no shards")
     shards = _shards(spec, options)
-    for what, boxes in (("chunks", chunks), ("shards", shards)):
-        if several_extents(boxes) and (options.zarr_format == 2 or (shards and what == "chunks")):
-            where = "shards" if shards else "Zarr format 2"
-            raise InvalidArgument(
-                f"{what} {boxes} have several extents along a dimension, which {where} cannot "
-                f"have; pass {formats.option('chunks')}, one extent per dimension"
-            )
+    if several_extents(chunks) and (shards or options.zarr_format == 2):
+        raise InvalidArgument(
+            f"chunks {chunks} have several extents along a dimension, which "
+            f"{'shards' if shards else 'Zarr format 2'} cannot have; pass "
+            f"{formats.option('chunks')}, one extent per dimension"
+        )
     if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
         raise InvalidArgument(f"shards {options.shards} are not multiples of the chunks {chunks}")
     if (options.compressor or "auto") not in COMPRESSORS:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.files.chunk_grid import Uneven, window
+from datamover.files.chunk_grid import Uneven, several_extents, window
 from datamover.files.direct_zarr import SHUFFLES
 from datamover.files.formats import Shape
 from datamover.files.json_values import FILL_VALUE, MISSING, numbers
@@ -137,8 +137,8 @@ class ZarrTraits:
     def within(self, origin: Shape, extents: Shape) -> ZarrTraits:
         """Return the properties of a region, whose first and last chunks may be cut."""
         chunks = tuple(map(window, self.chunks, origin, extents))
-        shards = self.shards and tuple(map(window, self.shards, origin, extents))
-        return dataclasses.replace(self, chunks=chunks, shards=_of_whole_chunks(shards, chunks))
+        shards = None if several_extents(self.shards) else self.shards  # may end within chunks
+        return dataclasses.replace(self, chunks=chunks, shards=shards)
 
     def converted(self, dtype: np.dtype) -> ZarrTraits:
         """Return the properties for elements of another type; codecs may depend on it."""
@@ -154,14 +154,6 @@ class ZarrTraits:
             of_format_2=None,
             native=self.native and self.native.converted(dtype),
         )
-
-
-def _of_whole_chunks(shards: Shape | None, chunks: Shape) -> Shape | None:
-    """Return shards, or None if one of several extents does not consist of whole chunks."""
-    for shard, chunk in zip(shards or (), chunks, strict=bool(shards)):
-        if isinstance(shard, Uneven) and any(n % chunk for n in shard.sizes):
-            return None
-    return shards
 
 
 def attributes_of(kept: ZarrTraits | None) -> dict[str, Any]:
@@ -214,13 +206,18 @@ def _of_v3(array: Any, where: str) -> ZarrTraits:
     stored = granule_of(array)
     inner = _innermost(metadata.codecs, stored)
     chunks, are_in_shards, codecs, compressors = inner or (stored, False, {}, "auto")
+    # The last of several extents may end with the array, within a chunk; not in a new array.
+    is_whole = not any(
+        isinstance(shard, Uneven) and any(n % chunk for n in shard.sizes)
+        for shard, chunk in zip(stored, chunks, strict=True)
+    )
     if array.dtype.names:  # the codec does not define the byte order of records
         codecs.pop("serializer", None)
     if array.dtype.kind in TEXT:
         codecs = {}
     return ZarrTraits(
         chunks=chunks,
-        shards=_of_whole_chunks(stored, chunks) if are_in_shards else None,
+        shards=stored if are_in_shards and is_whole else None,
         dimension_names=metadata.dimension_names,
         compressors=compressors,
         others={
