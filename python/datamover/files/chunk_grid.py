@@ -210,6 +210,6 @@ def most_met(extent: int, chunk: int, other: int) -> int:
         else:
             first, last = begins // other, (ends - 1) // other
         return int(np.max(last - first)) + 1
-    ends = other.ends[:-1] if isinstance(other, Uneven) else ()
-    inside = collections.Counter(end // chunk for end in ends if end % chunk)
+    inner = other.ends[:-1] if isinstance(other, Uneven) else ()
+    inside = collections.Counter(end // chunk for end in inner if end % chunk)
     return 1 + max(inside.values(), default=0)

@@ -207,7 +207,7 @@ def _of_v3(array: Any, where: str) -> ZarrTraits:
     inner = _innermost(metadata.codecs, stored)
     chunks, are_in_shards, codecs, compressors = inner or (stored, False, {}, "auto")
     # The last of several extents may end with the array, within a chunk; not in a new array.
-    is_whole = not any(
+    keeps_shards = are_in_shards and not any(
         isinstance(shard, Uneven) and any(n % chunk for n in shard.sizes)
         for shard, chunk in zip(stored, chunks, strict=True)
     )
@@ -217,7 +217,7 @@ def _of_v3(array: Any, where: str) -> ZarrTraits:
         codecs = {}
     return ZarrTraits(
         chunks=chunks,
-        shards=stored if are_in_shards and is_whole else None,
+        shards=stored if keeps_shards else None,
         dimension_names=metadata.dimension_names,
         compressors=compressors,
         others={
