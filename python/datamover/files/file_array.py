@@ -30,7 +30,6 @@ from datamover.errors import (
 )
 from datamover.files import (
     addresses,
-    array_steps,
     formats,
     names,
     placing,
