@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from datamover import launch, lifeline, tied
 from datamover.errors import Error, InvalidArgument, IoFailed
+from datamover.files import unfinished
 
 #: A progress bar appears when the work has taken this long.
 PATIENCE_SECONDS = 1.0
@@ -223,12 +224,12 @@ class Output:
 
     def clean_up(self) -> None:
         """Remove what killed or failed processes have left at a path."""
-        from datamover.files import addresses, intermediate, placing
+        from datamover.files import addresses, intermediate
 
         directory = intermediate.directory_for(self.path, self._temporary)
         intermediate.clean_up(directory, self._token)
         if not addresses.is_address(self.path):
-            placing.clean_up(placing.temporary_path(self.path, self._token), self.path)
+            unfinished.clean_up(unfinished.temporary_path(self.path, self._token), self.path)
 
     def words(self) -> str:
         """Return the state of the output; at an address, leftovers are removed first."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
-from datamover.files import placing
+from datamover.files import unfinished
 from datamover.mpi import comm_address, core, tell_that_left
 
 
@@ -462,7 +462,7 @@ def test_a_lock_whose_file_cannot_be_closed_harms_nobody(comm, plan, place, monk
     }[call]
     locks = set()
 
-    def hold(path, hold=placing.hold):
+    def hold(path, hold=unfinished.hold):
         fd = hold(path)
         locks.add(fd)
         return fd
@@ -474,7 +474,7 @@ def test_a_lock_whose_file_cannot_be_closed_harms_nobody(comm, plan, place, monk
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     if comm.rank == comm.size - 1:
-        monkeypatch.setattr(placing, "hold", hold)
+        monkeypatch.setattr(unfinished, "hold", hold)
         monkeypatch.setattr(os, "close", close)
     run()
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from loopback import Killed
 from mpi4py import MPI
 
 import datamover as dm
-from datamover.files import addresses, move, placing, zarr_group
+from datamover.files import addresses, move, placing, unfinished, zarr_group
 from datamover.stream.recorder import _Group
 
 pytest.importorskip("obstore")
@@ -278,8 +278,8 @@ def test_where_they_cannot_be_removed_nothing_is_replaced(tmp_path, monkeypatch,
     def full(*said):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(placing, "replace_file", full)
-    monkeypatch.setattr(placing, "remove_file", full)
+    monkeypatch.setattr(unfinished, "replace_file", full)
+    monkeypatch.setattr(unfinished, "remove_file", full)
     with pytest.raises(
         dm.errors.IoFailed, match=r"consolidated metadata, which .* cannot be removed"
     ):

@@ -26,7 +26,7 @@ from datamover.files import (
     move_job,
     move_plan,
     pipeline,
-    placing,
+    unfinished,
 )
 
 
@@ -215,14 +215,14 @@ def test_what_zarr_still_writes_in_its_own_thread_is_removed(tmp_path, monkeypat
 def test_a_signal_does_not_interrupt_the_removal_of_the_old_output(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.arange(9.0))
     move(tmp_path / "a.npy", tmp_path / "b.zarr")
-    remove = placing.remove
+    remove = unfinished.remove
 
     def interrupted(path):
         if os.path.exists(path):
             signal.raise_signal(signal.SIGTERM)
         remove(path)
 
-    monkeypatch.setattr(placing, "remove", interrupted)
+    monkeypatch.setattr(unfinished, "remove", interrupted)
     with lifeline.signals_interrupt() as caught, pytest.raises(KeyboardInterrupt):
         move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(3,), overwrite=True)
     assert caught == [signal.SIGTERM]

@@ -20,7 +20,7 @@ import zarr
 from mpi4py import MPI
 
 from datamover import launch
-from datamover.files import intermediate, move
+from datamover.files import intermediate, move, unfinished
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
@@ -184,14 +184,12 @@ def test_an_interruption_prints_one_line(tmp_path, number):
 
 def test_what_another_move_writes_is_left_alone(tmp_path, caplog):
     """Only what has no owner any more is removed, and it is named."""
-    from datamover.files import placing
-
     np.save(tmp_path / "a.npy", OLD)
     output = str(tmp_path / "b.npy")
-    alive = placing.temporary_path(output, "0123456789ab")
-    lock = placing.claim(alive, is_directory=False)
-    left = placing.temporary_path(output, "ba9876543210")
-    os.close(placing.claim(left, is_directory=True))
+    alive = unfinished.temporary_path(output, "0123456789ab")
+    lock = unfinished.claim(alive, is_directory=False)
+    left = unfinished.temporary_path(output, "ba9876543210")
+    os.close(unfinished.claim(left, is_directory=True))
     (tmp_path / ".b.npy.notes.partial").write_text("somebody's")
     move(tmp_path / "a.npy", output, comm=MPI.COMM_SELF)
     assert os.path.exists(alive) and not os.path.exists(left)
@@ -235,19 +233,18 @@ def test_a_signal_ends_a_process_of_a_launcher_whose_mpi_never_starts(tmp_path, 
 
 
 def test_what_killed_ones_of_this_machine_left_is_removed_by_any_move(tmp_path, caplog):
-    from datamover.files import placing
 
     np.save(tmp_path / "a.npy", np.arange(6.0))
     left = [intermediate.NAME, "c.zarr"]
-    left = [placing.temporary_path(str(tmp_path / name), launch.new_token()) for name in left]
+    left = [unfinished.temporary_path(str(tmp_path / name), launch.new_token()) for name in left]
     for path in left:
         os.mkdir(path)
-    old = placing.temporary_path(str(tmp_path / "d.npy"), launch.new_token())
+    old = unfinished.temporary_path(str(tmp_path / "d.npy"), launch.new_token())
     (tmp_path / f"{old}.old").write_text("replaced in two steps")
-    elsewhere = placing.temporary_path(str(tmp_path / "c.npy"), "0123456789ab")
-    os.close(placing.claim(elsewhere, is_directory=False))
-    alive = placing.temporary_path(str(tmp_path / "e.npy"), launch.new_token())
-    lock = placing.claim(alive, is_directory=False)
+    elsewhere = unfinished.temporary_path(str(tmp_path / "c.npy"), "0123456789ab")
+    os.close(unfinished.claim(elsewhere, is_directory=False))
+    alive = unfinished.temporary_path(str(tmp_path / "e.npy"), launch.new_token())
+    lock = unfinished.claim(alive, is_directory=False)
     move(tmp_path / "a.npy", tmp_path / "b.npy")
     kept = map(os.path.basename, (elsewhere, alive))
     assert sorted(os.listdir(tmp_path)) == sorted(["a.npy", "b.npy", "d.npy", *kept])

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from datamover.errors import IoFailed
-from datamover.files import placing
+from datamover.files import placing, unfinished
 
 
 def content(path):
@@ -44,7 +44,7 @@ def replace(new, output):
     placing.place(new, output, overwrite=True)
     assert content(output) == "new"
     assert {content(name) for name in (new, new + ".old")} <= {"old", None}
-    placing.clean_up(new, output)
+    unfinished.clean_up(new, output)
 
 
 def watch(monkeypatch, output):
@@ -136,7 +136,7 @@ def test_cleaning_up_after_a_kill(two, killed_after):
         os.rename(output, new + ".old")
     if killed_after == "second step":
         os.rename(new, output)
-    placing.clean_up(new, output)
+    unfinished.clean_up(new, output)
     assert content(output) == ("new" if killed_after == "second step" else "old")
     assert os.listdir(directory) == ["out"]
 
@@ -152,7 +152,7 @@ def test_a_directory_may_be_removed_by_two_at_once(tmp_path, monkeypatch):
         unlink(*arguments, **options)
 
     monkeypatch.setattr(os, "unlink", unlink_after_another)
-    placing.remove(str(tmp_path / "old"))
+    unfinished.remove(str(tmp_path / "old"))
     assert os.listdir(tmp_path) == []
 
 
@@ -207,20 +207,20 @@ def test_what_a_killed_process_was_removing_is_removed(two):
     child = os.fork()
     if child == 0:
         shutil.rmtree = os.unlink = killed
-        placing.clean_up(new, output)
+        unfinished.clean_up(new, output)
         os._exit(1)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-    placing.clean_up(new, output)
+    unfinished.clean_up(new, output)
     assert os.listdir(directory) == ["out"] and content(output) == "old"
 
 
 def test_others_find_what_a_killed_process_was_removing(two, caplog):
     directory, new, output, _ = two
-    left = placing.temporary_path(output, "0123456789ab") + ".gone"
+    left = unfinished.temporary_path(output, "0123456789ab") + ".gone"
     os.rename(new, left)
-    fd = placing.hold(left)
-    placing.remove_leftovers(output)
+    fd = unfinished.hold(left)
+    unfinished.remove_leftovers(output)
     assert os.path.lexists(left)  # its process is alive
-    placing.let_go(fd)
-    placing.remove_leftovers(output)
+    unfinished.let_go(fd)
+    unfinished.remove_leftovers(output)
     assert os.listdir(directory) == ["out"] and "which no program held" in caplog.text

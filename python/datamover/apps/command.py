@@ -19,7 +19,7 @@ from datamover import launch
 from datamover.bench import options, programs
 from datamover.command_options import App, give, option
 from datamover.errors import InvalidArgument
-from datamover.files import placing
+from datamover.files import unfinished
 from datamover.move_command import errors_to_exit
 
 PROGRAMS = Path(__file__).parent / "bin"
@@ -210,7 +210,7 @@ def _write(text: str, file: Path) -> None:
         file.write_text(text)
         return
     target = str(file.resolve())
-    temporary = Path(placing.temporary_path(target, str(os.getpid())))
+    temporary = Path(unfinished.temporary_path(target, str(os.getpid())))
     try:
         temporary.write_text(text)
         os.replace(temporary, target)

@@ -58,7 +58,7 @@ def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
     import datamover.files.formats
     import datamover.files.state
 
-    datamover.files.formats.known()  # imports the rest of what the first use imports
+    datamover.files.format_choice.known()  # imports the rest of what the first use imports
     layout = dm.BlockCyclic(p.shape, "(block, block, block)", nprocs=p.comm.size, grid=p.grid)
     made = [dm.Array(layout, comm=p.comm) for _ in p.names] if own_arrays else []
     arrays = [array.local for array in made] or p.empty()

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoFailed, Unsupported
-from datamover.files import addresses, formats, zarr_group
+from datamover.files import addresses, format_choice, formats, zarr_group
 from datamover.files.chunk_grid import Uneven
 from datamover.files.formats import ArraySpec, MoveOptions, grid_of
 from datamover.files.joined import Part
@@ -81,7 +81,7 @@ class AppendToZarr(Many):
         return self._open_old(name).spec
 
     def _open_old(self, name: str) -> Any:
-        return formats.named("zarr").open_reader(f"{self.base}/{name}", MoveOptions())
+        return format_choice.named("zarr").open_reader(f"{self.base}/{name}", MoveOptions())
 
     def _set_arrays(self) -> None:
         self._inner = list(self.groups)

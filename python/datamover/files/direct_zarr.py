@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from datamover.dtype_words import dtype_of
-from datamover.files import chunk_boxes, write_back, zarr_group
+from datamover.files import chunk_boxes, unfinished, write_back, zarr_group
 from datamover.files.addresses import failing
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
@@ -217,9 +217,7 @@ class OrdinaryArray(ChunkedArray):
         All hidden names are in the array's directory, so that the next process that opens it finds
         those of a killed process; a lock shows that this process lives.
         """
-        from datamover.files import placing
-
-        with placing.replacing(self._beside()) as beside:
+        with unfinished.replacing(self._beside()) as beside:
             self._write_file(beside, [data])
             try:
                 os.replace(beside, path)
@@ -232,9 +230,7 @@ class OrdinaryArray(ChunkedArray):
 
     def remove_leftovers(self) -> None:
         """Remove files that killed processes left while replacing chunks."""
-        from datamover.files import placing
-
-        placing.remove_leftovers(self._beside())
+        unfinished.remove_leftovers(self._beside())
 
     def _write_file(self, path: str, pieces: Iterable[Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

@@ -30,6 +30,7 @@ from datamover.errors import (
 )
 from datamover.files import (
     addresses,
+    format_choice,
     formats,
     names,
     placing,
@@ -259,7 +260,7 @@ class FileArray(Unfinished):
         """Create a new file next to its final place. Collective."""
         options = self._options
         with together(self.comm):
-            file_format = formats.of_output(self.path, options)
+            file_format = format_choice.of_output(self.path, options)
             formats.check_options(options, file_format, file_format)
             if file_format.name == "zarr":
                 options = zarr_output.settled(self.path, options)
@@ -279,7 +280,7 @@ class FileArray(Unfinished):
         options = MoveOptions(
             member=member, shape=shape_of(self.layout), dtype=self._wanted, order=order
         )
-        file_format = formats.of_input(self.path, options)
+        file_format = format_choice.of_input(self.path, options)
         if file_format.name != "raw":
             options = MoveOptions(member=member, order=order)
         formats.check_options(options, file_format, file_format)

@@ -10,7 +10,7 @@ from typing import Any
 
 from datamover.arguments import options_of
 from datamover.errors import InvalidArgument
-from datamover.files import formats, move_words, whole, zarr_output
+from datamover.files import format_choice, formats, move_words, way_choice, whole, zarr_output
 from datamover.files.agreement import together
 from datamover.files.at_work import share_of_cores
 from datamover.files.chunk_plan import ChunkPlan
@@ -117,12 +117,12 @@ def intend(
     (1, 16, 17)
     """
     options = options or formats.options_of(keywords)
-    paths, output, options = whole.places(source, output, options)
+    paths, output, options = way_choice.places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
     with together(None):
-        way, options = whole.way(paths, output, options)
-        is_directory = formats.of_output(output, options).is_directory
+        way, options = way_choice.way(paths, output, options)
+        is_directory = format_choice.of_output(output, options).is_directory
         free = free_bytes(None, output, options)
         with way.opened():
             way.tell_of_left_out()
@@ -130,7 +130,7 @@ def intend(
             for name, spec in way.copied.items():
                 found[name] = Intention(spec, None, 0, is_copied=True)
             groups = 1 + len(list(way.groups))
-        whole.output_place(way.place, output, options, None).check()
+        way_choice.output_place(way.place, output, options, None).check()
     if way.is_one:
         return found[""]
     files = 1

@@ -18,7 +18,7 @@ import numpy as np
 
 from datamover._plan import crc32c
 from datamover.errors import IoFailed
-from datamover.files import addresses, placing
+from datamover.files import addresses, placing, unfinished
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, Reader, Shape, option, pieces_of, within
 from datamover.files.space import naming_no_space
@@ -64,7 +64,7 @@ def place_in(directory: str, token: str) -> placing.LocalPlace:
 def clean_up(directory: str, token: str) -> None:
     """Remove the intermediate of processes that were killed, if there is one."""
     base = os.path.join(directory, NAME)
-    placing.clean_up(placing.temporary_path(base, token), base)
+    unfinished.clean_up(unfinished.temporary_path(base, token), base)
 
 
 class Intermediate(Reader):

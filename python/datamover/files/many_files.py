@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported, WrongType
-from datamover.files import addresses, cf_time, formats, hdf5, names, zarr_group
+from datamover.files import addresses, cf_time, format_choice, formats, hdf5, names, zarr_group
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
 from datamover.files.chunk_grid import several_extents
 from datamover.files.formats import ArraySpec, MoveOptions, log
@@ -71,10 +71,10 @@ def files_of(source: Any) -> tuple[str, ...]:
     for path in found:
         if addresses.is_address(path):
             raise Unsupported(f"{path}: {formats.option('along')} joins files at paths only")
-        formats.check_input_kind(path)
+        format_choice.check_input_kind(path)
         if not hdf5.recognizes(path) and not zarr_group.is_group(path):
             what = "neither NetCDF4 nor HDF5 nor a Zarr group"
-            raise Unsupported(formats.advice(path) or f"{path} is {what}")
+            raise Unsupported(format_choice.advice(path) or f"{path} is {what}")
     if len(set(found)) < len(found):
         twice = next(path for path, count in Counter(found).items() if count > 1)
         raise InvalidArgument(f"{twice} is named twice")
@@ -95,7 +95,7 @@ class Many(Way):
     def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
         super().__init__(paths[0])
         self._paths, self._along = paths, str(options.along)
-        self._to_hdf5 = formats.of_output(output, options).name == "hdf5"
+        self._to_hdf5 = format_choice.of_output(output, options).name == "hdf5"
         self._joined: dict[str, tuple[int, list[Part]]] = {}  # the axis and the parts, by name
         self._length = 0  # of the arrays of `base` along the joined dimension
         self.base = self.source
@@ -205,7 +205,7 @@ class Many(Way):
 
     def _spec_of(self, name: str, source: str, options: MoveOptions) -> ArraySpec:
         """Return the spec of the output, except for its length."""
-        file_format = formats.named(str(options.input_format))
+        file_format = format_choice.named(str(options.input_format))
         with contextlib.closing(file_format.open_reader(source, options)) as first:
             spec = first.spec
         axis, parts = self._joined[name]
@@ -358,5 +358,5 @@ def _length(path: str, found: dict[str, Described], axes: dict[str, int], along:
 def _opened(path: str, name: str, options: MoveOptions) -> Any:
     """Return a `Reader` of an array of one file."""
     if os.path.isdir(path):
-        return formats.named("zarr").open_reader(named(path, name), options)
+        return format_choice.named("zarr").open_reader(named(path, name), options)
     return open_dataset(path, name, as_stored=options.output_format == "hdf5")

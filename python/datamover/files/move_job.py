@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoFailed, NoMemory, Unsupported
-from datamover.files import addresses, formats, intermediate, placing, space, strings
+from datamover.files import addresses, format_choice, formats, intermediate, placing, space, strings
 from datamover.files.agreement import alarmed, threads_here, together
 from datamover.files.at_work import GivenUp, cores
 from datamover.files.chunk_boxes import box_of
@@ -226,11 +226,11 @@ class Job:
         options = self.options
         is_own = self._opener is not None
         input_format = (
-            formats.named(str(options.input_format))
+            format_choice.named(str(options.input_format))
             if is_own
-            else formats.of_input(self.source, options)
+            else format_choice.of_input(self.source, options)
         )
-        self.format = formats.of_output(self._output_name, options)
+        self.format = format_choice.of_output(self._output_name, options)
         options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
         for_output = dataclasses.replace(options, output_format=self.format.name)

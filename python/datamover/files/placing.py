@@ -7,29 +7,28 @@ import contextlib
 import ctypes
 import dataclasses
 import errno
-import fcntl
 import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover import lifeline
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     addresses,
+    format_choice,
     formats,
     hdf5,
     names,
     series_lock,
+    unfinished,
     write_back,
     zarr_array,
     zarr_group,
-)  # fmt: skip
+)
 from datamover.files.agreement import together
 from datamover.files.formats import Late, log
-from datamover.files.space import HIDDEN, naming_no_space, opened
-from datamover.launch import MOVE_TOKEN, boot_word, new_token
+from datamover.files.space import naming_no_space
+from datamover.launch import MOVE_TOKEN, new_token
 from datamover.mpi import gathered
 
 if TYPE_CHECKING:
@@ -52,12 +51,6 @@ def token(address: int | None) -> str:
     if address is None:
         return mine
     return bytes(gathered(address, list(mine.encode()))[0].tolist()).decode()
-
-
-def temporary_path(output: str, token: str) -> str:
-    """Return the hidden name next to the output under which it is written."""
-    directory, name = os.path.split(output)
-    return os.path.join(directory, f".{name}.{token}.partial")
 
 
 @dataclasses.dataclass(eq=False)
@@ -97,7 +90,7 @@ class LocalPlace(Place):
 
     def __post_init__(self) -> None:
         #: The hidden name under which it is written.
-        self.path = temporary_path(self.output, self.token)
+        self.path = unfinished.temporary_path(self.output, self.token)
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
@@ -119,9 +112,9 @@ class LocalPlace(Place):
 
     def claim(self, is_directory: bool) -> None:
         """Create the empty unfinished output; remove leftovers of killed moves."""
-        remove_leftovers(self.output)
+        unfinished.remove_leftovers(self.output)
         self._removes = True
-        self._lock = claim(self.path, is_directory)
+        self._lock = unfinished.claim(self.path, is_directory)
 
     def write(self, metadata: Late) -> None:
         """Write the metadata of the output."""
@@ -131,7 +124,7 @@ class LocalPlace(Place):
     def hold(self) -> None:
         """Keep others from removing it."""
         if self._lock is None:
-            self._lock = hold(self.path)
+            self._lock = unfinished.hold(self.path)
 
     def sync(self) -> None:
         """Sync everything that was written, since it is held, to the disk."""
@@ -158,13 +151,15 @@ class LocalPlace(Place):
                 zarr_array.settle()
             its = (self.path, self.output)
             try:
-                if self._removes or not (lock is None or any(_is_still(lock, p) for p in its)):
-                    clean_up(*its)
+                if self._removes or not (
+                    lock is None or any(unfinished.is_still(lock, p) for p in its)
+                ):
+                    unfinished.clean_up(*its)
             except OSError as e:
                 log.warning("%s could not be removed: %s", self.path, e)
             finally:
                 if lock is not None:
-                    let_go(lock)
+                    unfinished.let_go(lock)
 
 
 def begin(
@@ -236,7 +231,7 @@ def check_place(
         raise IoFailed(f"{output} is a mount point: it is not replaced")
     if names.is_special(output):
         raise IoFailed(f"{output} is a device, a pipe or a socket: it is not replaced")
-    if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
+    if os.path.isdir(output) and not format_choice.named("zarr").recognizes(output):
         raise IoFailed(f"{output} is a directory but not a Zarr store: it is not replaced")
     if overwrite_group:
         return
@@ -271,7 +266,7 @@ def _datasets_in(output: str, how_to_replace: str) -> list[str]:
     IoFailed
         The file cannot be read, so that it is unknown what would be lost.
     """
-    by_name = formats.by_suffix(output)
+    by_name = format_choice.by_suffix(output)
     try:
         is_called_so = by_name is not None and by_name.name == "hdf5" and os.path.isfile(output)
         if hdf5.recognizes(output) or (is_called_so and os.path.getsize(output)):
@@ -289,7 +284,7 @@ def _check_length(output: str) -> None:
     """Reject a name that is too long for the additions of the hidden name."""
     directory, name = os.path.split(output)
     limit = os.pathconf(directory, "PC_NAME_MAX")
-    hidden = os.path.basename(temporary_path(output, "0" * 12) + ".old")
+    hidden = os.path.basename(unfinished.temporary_path(output, "0" * 12) + ".old")
     longer = len(hidden) - len(name)
     if len(os.fsencode(name)) + longer > limit >= longer:
         raise IoFailed(
@@ -325,7 +320,7 @@ def place(temporary: str, output: str, overwrite: bool) -> None:
         os.replace(temporary, output)  # files at once
     elif not rename_with(temporary, output, RENAME_EXCHANGE):
         _place_in_two_steps(temporary, output)
-    _sync_directory(os.path.dirname(output))
+    unfinished.sync_directory(os.path.dirname(output))
 
 
 def _place_new(temporary: str, output: str) -> None:
@@ -363,184 +358,3 @@ def rename_with(source: str, destination: str, flags: int) -> bool:
     if code in UNSUPPORTED:
         return False
     raise OSError(code, os.strerror(code), source, None, destination)
-
-
-def _sync_directory(directory: str) -> None:
-    """Sync names to the disk. The output is in place already, so a failure is only logged."""
-    try:
-        with opened(directory) as fd:
-            os.fsync(fd)
-    except OSError as e:
-        log.warning("%s could not be synced to the disk: %s", directory, e.strerror)
-
-
-@contextlib.contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """Yield the locked hidden name of a new file next to a path; if a block fails, remove it."""
-    temporary = temporary_path(path, new_token())
-    lock = claim(temporary, is_directory=False)
-    try:
-        yield temporary
-    except BaseException:
-        remove(temporary)
-        raise
-    finally:
-        let_go(lock)
-
-
-def replace_file(path: str, data: bytes) -> None:
-    """Write a small file atomically and sync it, so that others see the old or the new one."""
-    remove_leftovers(path)
-    with replacing(path) as temporary:
-        if os.path.exists(path):
-            shutil.copymode(path, temporary)
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_directory(os.path.dirname(path))
-
-
-def remove_file(path: str) -> None:
-    """Remove a file if it exists, and sync the removal."""
-    remove(path)
-    _sync_directory(os.path.dirname(path))
-
-
-def claim(temporary: str, is_directory: bool) -> int:
-    """Create the empty unfinished output and lock it, which shows others that its owner lives.
-
-    Returns
-    -------
-    int
-        A file descriptor; the lock ends when it is closed or its process dies.
-    """
-    while True:
-        if is_directory:
-            os.mkdir(temporary)
-        else:
-            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        try:
-            fd = hold(temporary)
-        except FileNotFoundError:
-            continue
-        if _is_still(fd, temporary):
-            return fd
-        let_go(fd)  # another move mistook it for a leftover before it was locked
-
-
-def hold(temporary: str) -> int:
-    """Lock an unfinished output as one of several processes that write it; see `claim`."""
-    fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
-    # Without locks on this file system, others cannot detect it, and leave it alone.
-    with contextlib.suppress(OSError):
-        fcntl.flock(fd, fcntl.LOCK_SH)
-    return fd
-
-
-def let_go(lock: int) -> None:
-    """Release a lock. Never raises: it ends even if the system reports an error.
-
-    An error here would be that of one process alone, and no written data depends on it.
-    """
-    with contextlib.suppress(OSError):
-        os.close(lock)
-
-
-def _is_still(fd: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def remove_leftovers(output: str) -> None:
-    """Remove unlocked leftovers next to an output, and log their names.
-
-    These are the output's own, and those of other outputs if a process of this kernel left them. A
-    replaced output has no lock while another program removes it, and a new one none before it is
-    locked. The program therefore need not have been killed.
-    """
-    directory, own = os.path.split(output)
-    found = {}
-    for entry in os.listdir(directory):
-        parts = HIDDEN.fullmatch(entry)
-        if parts and (parts["name"] == own or parts["token"].startswith(boot_word())):
-            of = os.path.join(directory, parts["name"])
-            found[temporary_path(of, parts["token"])] = of
-    for temporary, of in sorted(found.items()):
-        if _remove_if_left(temporary, of):
-            log.warning(
-                "removed %s, which no program held: left by one that was killed, or that is just "
-                "beginning or ending",
-                temporary,
-            )
-
-
-def _remove_if_left(temporary: str, output: str) -> bool:
-    """Remove an unfinished output (and put an old one back) unless its owner lives."""
-    held = [temporary, temporary + ".gone"]
-    if os.path.lexists(temporary + ".old"):
-        held.append(output)  # between the two steps of a replacement, the owner's lock is on it
-    with contextlib.ExitStack() as locks:
-        for path in held:
-            try:
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                return False
-            locks.callback(let_go, fd)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # another process writes it, or this file system has no locks
-                return False
-        try:
-            clean_up(temporary, output)
-        except OSError:  # another user's
-            return False
-    return True
-
-
-def clean_up(temporary: str, output: str) -> None:
-    """Remove leftovers of killed processes: only the old or the new output stays.
-
-    A directory is renamed before it is removed, to a name by which the next call finds what a
-    killed process was removing. Other processes may still write chunks of it, for which they create
-    missing directories. Inside the directory, that would prevent its removal. Outside, they find
-    that it is another directory, and remove it.
-    """
-    old, gone = temporary + ".old", temporary + ".gone"
-    if os.path.lexists(old) and not os.path.lexists(output):
-        os.rename(old, output)
-    remove(gone)
-    aside = temporary
-    if os.path.isdir(temporary) and not os.path.islink(temporary):
-        with contextlib.suppress(OSError):
-            os.rename(temporary, gone)
-            aside = gone
-    for path in (old, aside):
-        remove(path)
-
-
-def remove(path: str) -> None:
-    """Remove a file or a directory with its contents, if it exists.
-
-    Another process may remove it at the same time: replaced outputs have no lock.
-    """
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, **_ON_ERROR)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-
-
-def _let_be_gone(function: Any, path: str, error: Any) -> None:
-    """Raise an error of the removal of a directory, unless a file no longer exists."""
-    error = error[1] if isinstance(error, tuple) else error
-    if not isinstance(error, FileNotFoundError):
-        raise error
-
-
-_ON_ERROR: Any = {"onexc" if sys.version_info >= (3, 12) else "onerror": _let_be_gone}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from datamover.errors import IoFailed
 
-#: Hidden names of outputs that are not complete (`placing.temporary_path`), of old ones that are
+#: Hidden names of outputs that are not complete (`unfinished.temporary_path`), of old ones that are
 #: replaced, and of directories that are being removed.
 HIDDEN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{12})\.partial(\.old|\.gone)?", re.DOTALL)
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -20,6 +20,7 @@ from datamover.errors import Error, InvalidArgument, IoFailed, Mismatch, Unsuppo
 from datamover.files import (
     addresses,
     direct_zarr,
+    format_choice,
     formats,
     hdf5,
     hdf5_attributes,
@@ -96,7 +97,7 @@ class Target:
                 box = nearly_cubic(spec, CHUNK_BYTES)
             said = dataclasses.replace(options, chunks=box, output_member=name)
             try:
-                self._outputs[name] = formats.named(self._format).output(spec, said)
+                self._outputs[name] = format_choice.named(self._format).output(spec, said)
             except Error as e:
                 raise type(e)(f"{name!r}: {e}") from e
         self.specs = {name: output.spec for name, output in self._outputs.items()}
@@ -182,7 +183,7 @@ def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
 
 def _format_of(path: str, options: MoveOptions, chunks: dict[str, Sizes]) -> str:
     """Return the format of an output by its extension: "zarr", "hdf5" or "npy"."""
-    by_name = formats.by_suffix(path)
+    by_name = format_choice.by_suffix(path)
     found = "raw" if by_name is None else by_name.name
     if found != "zarr" and addresses.is_address(path):
         raise InvalidArgument(
@@ -241,10 +242,10 @@ class Origin:
         self._scalars: list[str] = []
         self._described: dict[str, tuple[ArraySpec, Shape]] = {}
         if not self._at_address:
-            formats.check_input_kind(path)
+            format_choice.check_input_kind(path)
             # Kept open: otherwise a new file could get the inode number of a removed one.
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._format = formats.of_input(path, MoveOptions()).name
+        self._format = format_choice.of_input(path, MoveOptions()).name
         if self._format == "raw":
             raise IoFailed(f"{path} is not a Zarr store, HDF5 file or .npy file")
         if self._format == "zarr":

@@ -22,7 +22,15 @@ from datamover.arguments import options_of
 from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
-from datamover.files import formats, hdf5_types, move_words, placing, whole
+from datamover.files import (
+    format_choice,
+    formats,
+    hdf5_types,
+    move_words,
+    placing,
+    way_choice,
+    whole,
+)
 from datamover.files.agreement import agree_on, together
 from datamover.files.chunk_grid import Sizes, said_sizes
 from datamover.files.formats import ArraySpec, Late, MoveOptions
@@ -166,7 +174,7 @@ def move(
     def settle() -> tuple[str, str, MoveOptions]:
         if progress is not None and not callable(progress):
             raise WrongType(f"progress is {progress!r}, it must be callable")
-        return whole.places(source, output, options or formats.options_of(fields))
+        return way_choice.places(source, output, options or formats.options_of(fields))
 
     if comm is None:
         return move_between(None, *settle(), progress)
@@ -183,8 +191,8 @@ def move_between(
     """Move between places, with checked options. Collective."""
     begin = time.perf_counter()
     with together(comm):
-        way, options = whole.way(source, output, options)
-    place = whole.output_place(way.place, output, options, comm)
+        way, options = way_choice.way(source, output, options)
+    place = way_choice.output_place(way.place, output, options, comm)
     jobs: dict[str, Job] = {}
     is_first = comm is None or comm.rank == 0
     try:
@@ -245,7 +253,7 @@ def _make(
             for job in jobs.values():
                 if job.move_plan and job.move_plan.lack:
                     raise IoFailed(f"not enough space for the intermediate: {job.move_plan.lack}")
-        placing.begin(comm, place, formats.of_output(output, options).is_directory, create)
+        placing.begin(comm, place, format_choice.of_output(output, options).is_directory, create)
 
 
 def _agree_on_plans(comm: MPI.Comm | None, way: Way, jobs: dict[str, Job]) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from datamover.errors import IoFailed, Unsupported
-from datamover.files import addresses
+from datamover.files import addresses, unfinished
 from datamover.files.formats import Late
 from datamover.files.json_values import dumps
 
@@ -396,18 +396,14 @@ def _remove_copies(group: str, metadata: dict[str, Any]) -> bool:
 
 
 def _write_object(group: str, name: str, data: bytes) -> None:
-    from datamover.files import placing
-
     if addresses.is_address(group):
         addresses.put_all(group, {name: data})
     else:
-        placing.replace_file(f"{group}/{name}", data)
+        unfinished.replace_file(f"{group}/{name}", data)
 
 
 def _delete(group: str, name: str) -> None:
-    from datamover.files import placing
-
     if addresses.is_address(group):
         addresses.done(addresses.store_at(group, read_only=False).delete(name))
     else:
-        placing.remove_file(f"{group}/{name}")
+        unfinished.remove_file(f"{group}/{name}")
