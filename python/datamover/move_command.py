@@ -362,7 +362,8 @@ def _check_file_limit(said: argparse.Namespace) -> None:
     if limit is None:
         return
     from datamover.files import intend, space
-    from datamover.files.formats import of_output, speaking_of_options
+    from datamover.files.format_choice import of_output
+    from datamover.files.formats import speaking_of_options
 
     options = _options_of(said)
     with speaking_of_options():
@@ -545,7 +546,7 @@ def _show_intention(said: argparse.Namespace, options: Any) -> None:
     if found.members is None:
         _print_intention(found, said.output)
         return
-    from datamover.files.formats import of_output
+    from datamover.files.format_choice import of_output
 
     sign = "/" if of_output(said.output, options).is_directory else ":/"
     for name, one in found.members.items():

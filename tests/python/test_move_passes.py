@@ -23,7 +23,7 @@ from datamover.files.chunk_plan import Limits
 from datamover.files.chunk_sides import Sink, Source
 from datamover.files.formats import DEFAULT_LIMIT, ArraySpec
 from datamover.files.intermediate import Intermediate
-from datamover.files.placing import temporary_path
+from datamover.files.unfinished import temporary_path
 from datamover.launch import outer_environment
 
 ROOM = move_plan.Room("/nowhere", 0, 1 << 60)
