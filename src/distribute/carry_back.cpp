@@ -131,7 +131,8 @@ private:
         for (Source& source : sources_) source.from.assign(at(s_.nprocs()) + 1, nullptr);
         lanes_.expect(portion_.wanted);
         const int me = s_.rank();
-        for (std::size_t c = 0; portion_.wanted[at(me)] > 0 && c < sources_.size(); ++c)
+        if (portion_.wanted[at(me)] == 0) return;
+        for (std::size_t c = 0; c < sources_.size(); ++c)
             sources_[c].from[at(me)] = sources_[c].base + start_bytes(c, me);
     }
 

@@ -26,6 +26,8 @@
 namespace datamover {
 namespace {
 
+using transport::AcceptedOption;
+
 constexpr int passes = 3;
 /// A candidate that is so many times slower than the best at first is not tried again. A single
 /// round may be slow for other reasons.
@@ -157,41 +159,69 @@ private:
             }
     }
 
-    /// What was found, or the same transports in another manner that is faster: of those that do
-    /// something else, as many as there is time for. What these need is told in parts of what the
-    /// usual manner needs beside them, whose time stays as it was.
+    /// What was found, or the same transports in another manner that is faster. What these need is
+    /// told in parts of what the usual manner needs beside them, whose time stays as it was.
     Candidate& in_best_manner(Candidate& found, double all_ns) {
         const std::int64_t found_ns = found.best_ns;
-        const double most = all_ns / (least_manner_rounds * static_cast<double>(found_ns)) - 1;
-        const std::size_t first = all_.size();
+        const auto manners = manners_worth_a_trial(found, all_ns);
+        if (manners.empty()) return found;
         able_ = {&found};
-        for (const std::string& name : transport::other_options(found.line.transport)) {
-            if (static_cast<double>(able_.size()) > most) break;
-            if (!add(name) || !are_alike(found, *able_.back())) continue;
-            able_.pop_back();
-            all_.pop_back();
-        }
-        if (able_.size() == 1) return found;
+        for (const std::string& name : manners) add(name);
         measure(all_ns);
         Candidate& chosen = choose(found);
         const double scale = static_cast<double>(found_ns) / static_cast<double>(found.best_ns);
-        for (std::size_t i = first; i < all_.size(); ++i)
-            all_[i]->best_ns =
-                static_cast<std::int64_t>(scale * static_cast<double>(all_[i]->best_ns));
-        found.best_ns = found_ns;
+        for (const auto& c : all_)
+            if (c.get() == &found)
+                c->best_ns = found_ns;
+            else if (std::ranges::find(manners, c->line.transport) != manners.end())
+                c->best_ns = static_cast<std::int64_t>(scale * static_cast<double>(c->best_ns));
         return chosen;
     }
 
-    /// Whether two candidates do the same on all processes. Collective.
-    bool are_alike(const Candidate& a, const Candidate& b) const {
-        const auto work_of = [](const Candidate& c) {
-            std::string work;
-            for (const Binding& phase : c.operation.phases())
-                for (const MoverPair& p : phase.pairs())
-                    work += concat(p.peer, ' ', p.sends, p.transport, p.chunks, p.kernel, '\n');
-            return work;
-        };
-        return group_->maximum({work_of(a) != work_of(b)})[0] == 0;
+    /// Other manners that change what a candidate does, as many as there is time for: who copies,
+    /// and lengths below the longest message, with the next one above where that goes in parts.
+    /// Collective.
+    std::vector<std::string> manners_worth_a_trial(const Candidate& c, double all_ns) const {
+        const auto uses = uses_of(c);
+        std::vector<std::string> worth;
+        for (const std::string& name : transport::other_options(c.line.transport))
+            if (changes_something(name, uses)) worth.push_back(name);
+        const double most = all_ns / (least_manner_rounds * static_cast<double>(c.best_ns)) - 1;
+        if (static_cast<double>(worth.size()) > most)
+            worth.resize(static_cast<std::size_t>(std::max(0.0, most)));
+        return worth;
+    }
+
+    /// Of each kind of transport in turn, on any process: the bytes of the longest message, and the
+    /// most chunks of one. Collective.
+    std::vector<std::int64_t> uses_of(const Candidate& c) const {
+        const auto& kinds = transport::transport_kinds();
+        std::vector<std::int64_t> uses(2 * kinds.size(), 0);
+        for (const Binding& phase : c.operation.phases())
+            for (const MoverPair& pair : phase.pairs())
+                for (std::size_t k = 0; k < kinds.size(); ++k) {
+                    if (pair.transport != kinds[k].name) continue;
+                    uses[2 * k] = std::max(uses[2 * k], pair.bytes);
+                    uses[2 * k + 1] = std::max(uses[2 * k + 1], pair.chunks);
+                }
+        return group_->maximum(std::move(uses));
+    }
+
+    /// Elements that are combined are so by the receiver.
+    bool changes_something(const std::string& name, const std::vector<std::int64_t>& uses) const {
+        constexpr std::int64_t step = 4;  // from length to length
+        const auto& kinds = transport::transport_kinds();
+        for (std::size_t k = 0; k < kinds.size(); ++k) {
+            const std::int64_t longest_bytes = uses[2 * k], above = uses[2 * k + 1] > 1 ? step : 1;
+            const auto manner = transport::options_of_transport(name, kinds[k].name);
+            if (kinds[k].takes == AcceptedOption::who_copies && manner.receivers_copy &&
+                longest_bytes > 0 && options_.op == Op::replace)
+                return true;
+            if (kinds[k].takes == AcceptedOption::chunk_bytes && manner.chunk_bytes > 0 &&
+                manner.chunk_bytes / above < longest_bytes)
+                return true;
+        }
+        return false;
     }
 
     /// The sum over the processes of this machine: each alone might find room. Collective.
@@ -204,8 +234,8 @@ private:
         return bytes;
     }
 
-    /// Binds a candidate; one that cannot carry the moves says why, and is not able.
-    bool add(const std::string& name) {
+    /// Binds a candidate; one that cannot carry the moves says why.
+    void add(const std::string& name) {
         auto& c = *all_.emplace_back(std::make_unique<Candidate>(group_, name));
         BindRequest request(options_);
         request.transports = name;
@@ -220,11 +250,10 @@ private:
                 e.code() != ErrorCode::invalid_argument)
                 throw;
             c.line.why_not = e.what();
-            return false;
+            return;
         }
         c.operation.take(std::move(bindings));
         able_.push_back(&c);
-        return true;
     }
 
     /// A first round, which finds the memory, and the best of some more; of one where that takes

@@ -170,12 +170,6 @@ void Requests::begin(std::size_t place, bool sends, void* buffer, int count, MPI
         check(MPI_Irecv(buffer, count, type, peer, tag, comm, request), "MPI_Irecv");
 }
 
-void Requests::begin(std::size_t place, bool sends, void* buffer, std::int64_t bytes, int peer,
-                     int tag, MPI_Comm comm) {
-    const ByteMessage message(bytes);
-    begin(place, sends, buffer, message.count(), message.type(), peer, tag, comm);
-}
-
 std::span<const int> Requests::ended() {
     int count = 0;
     if (requests_.size() == 1) {

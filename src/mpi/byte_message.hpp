@@ -103,9 +103,7 @@ public:
     void assign(std::size_t places);
     /// MPI_REQUEST_NULL where none is under way.
     MPI_Request& operator[](std::size_t place) { return requests_[place]; }
-    /// Begins to send or to receive a message in a place.
-    void begin(std::size_t place, bool sends, void* buffer, std::int64_t bytes, int peer, int tag,
-               MPI_Comm comm);
+    /// Begins to send or to receive a message in a place. Allocates nothing.
     void begin(std::size_t place, bool sends, void* buffer, int count, MPI_Datatype type, int peer,
                int tag, MPI_Comm comm);
     /// The places of those that have ended since the last call, valid until the next one. Throws

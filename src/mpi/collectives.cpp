@@ -204,10 +204,25 @@ std::string ProcessGroup::broadcast(int rank, std::string text) const {
     return std::move(*all);
 }
 
-/// As many numbers at a time as a board has room for, after how many more the process has. Before
-/// there are boards, all processes of the group make this call.
+/// As many numbers at a time as a board has room for, after how many more the process has; where
+/// one has many, by MPI if all processes are on this node. Before there are boards, all processes
+/// of the group make this call.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
-    const std::vector<std::int64_t>& values) const try {
+    const std::vector<std::int64_t>& values) const {
+    check_still_running();  // a forked process has nothing to tell its parent's group
+    try {
+        return gather_of_node(values);
+    } catch (...) {
+        fail(current_error(*this));
+        throw;
+    }
+}
+
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_node(
+    const std::vector<std::int64_t>& values) const {
+    // Measured on two busy processors: 4000 numbers of one process 1 ms by the boards, 256,000
+    // 30 ms; by MPI 0.3 and 3 ms.
+    constexpr std::int64_t most_by_boards = 4096;
     std::vector<std::vector<std::int64_t>> here(node_ranks_.size());
     if (!board_) {
         auto all = gather_of_all(values);
@@ -222,25 +237,28 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
         std::vector<std::int64_t> mine{std::ssize(rest)};
         mine.insert(mine.end(), some.begin(), some.end());
         const auto come = allgather_on_node(FailureBoard::Question::all, mine);
-        more = false;
+        std::int64_t most_left = 0;
         for (std::size_t i = 0; i < here.size(); ++i) {
             here[i].insert(here[i].end(), come[i].begin() + 1, come[i].end());
-            more = more || come[i].front() > 0;
+            most_left = std::max(most_left, come[i].front());
         }
+        if (most_left > most_by_boards && is_one_node()) return gather_of_all(values);
+        more = most_left > 0;
     }
     return here;
-} catch (...) {
-    fail(current_error(*this));
-    throw;
 }
 
 /// The values may be long. If one process has no memory for them, the others wait for it.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
-    const std::vector<std::int64_t>& values) const try {
-    return board_ && is_one_node() ? gather_on_node(values) : gather_of_all(values);
-} catch (...) {
-    fail(current_error(*this));
-    throw;
+    const std::vector<std::int64_t>& values) const {
+    if (board_ && is_one_node()) return gather_on_node(values);
+    check_still_running();
+    try {
+        return gather_of_all(values);
+    } catch (...) {
+        fail(current_error(*this));
+        throw;
+    }
 }
 
 /// With few processes, the first numbers of each come with their count: where no process brings

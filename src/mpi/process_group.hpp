@@ -160,8 +160,8 @@ public:
     /// from any thread; takes no memory.
     void abandon(std::shared_ptr<const void> memory) const noexcept;
 
-    // Where all processes are on one node, gather takes no call of MPI, nor do agree, maximum and
-    // all_equal for a few numbers of each.
+    // Where all processes are on one node, agree, maximum, all_equal and gather take no call of MPI
+    // for a few numbers of each.
 
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
     /// Collective.
@@ -177,7 +177,7 @@ public:
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
     std::vector<std::int64_t> exchange(std::vector<std::int64_t> values) const;
     /// Collective on the node: every process's values, in order of node_ranks. Takes no call of
-    /// MPI.
+    /// MPI where the group has several nodes.
     std::vector<std::vector<std::int64_t>> gather_on_node(
         const std::vector<std::int64_t>& values) const;
     /// Collective: every process's values, in order of rank.
@@ -193,6 +193,8 @@ private:
                                       std::vector<std::int64_t> values) const;
     std::vector<std::vector<std::int64_t>> allgather_on_node(
         FailureBoard::Question question, std::span<const std::int64_t> mine) const;
+    std::vector<std::vector<std::int64_t>> gather_of_node(
+        const std::vector<std::int64_t>& values) const;
     std::vector<std::vector<std::int64_t>> gather_of_all(
         const std::vector<std::int64_t>& values) const;
 

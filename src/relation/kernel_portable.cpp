@@ -13,7 +13,7 @@
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
-#elif defined(__aarch64__) && defined(__ORDER_LITTLE_ENDIAN__)
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #include <arm_neon.h>
 #define DATAMOVER_PACKS 1
 #endif

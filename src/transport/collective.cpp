@@ -69,12 +69,12 @@ public:
     /// A turn begins, in the order of the group's turns. The last one's check has ended.
     void begin() {
         left_ = 0;
-        constexpr std::int64_t bytes = sizeof numbers_->own;
+        constexpr int bytes = sizeof numbers_->own;
         if (receives_)
-            requests_.begin(left_++, false, &numbers_->theirs, bytes, before_, tag,
+            requests_.begin(left_++, false, &numbers_->theirs, bytes, MPI_BYTE, before_, tag,
                             group_->ticket_comm());
         if (sends_)
-            requests_.begin(left_++, true, &numbers_->own, bytes, after(), tag,
+            requests_.begin(left_++, true, &numbers_->own, bytes, MPI_BYTE, after(), tag,
                             group_->ticket_comm());
     }
     /// Whether the check of the turn has ended. Throws mismatch where the process before uses it

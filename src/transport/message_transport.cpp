@@ -47,10 +47,11 @@ struct ChunkMessages {
     PairProgram program;
     memory::AllocationPtr buffers;  ///< none where the arrays themselves are sent and received
     std::int64_t buffer_bytes = 0;
-    std::size_t width = 1;                ///< messages that may be under way
-    std::size_t first_active = 0;         ///< of this pair's `width` places among the requests
-    std::vector<mpi::Datatype> elements;  ///< per chunk, where MPI packs
-    std::vector<std::size_t> chunk_at;    ///< per place; `none` where it is free
+    std::size_t width = 1;                  ///< messages that may be under way
+    std::size_t first_active = 0;           ///< of this pair's `width` places among the requests
+    std::vector<mpi::Datatype> elements;    ///< per chunk, where MPI packs
+    std::vector<mpi::ByteMessage> lengths;  ///< per chunk, else
+    std::vector<std::size_t> chunk_at;      ///< per place; `none` where it is free
     std::size_t posted = 0, completed = 0;
 
     static constexpr auto none = static_cast<std::size_t>(-1);
@@ -134,8 +135,11 @@ private:
                 made.buffer_bytes * static_cast<std::int64_t>(made.width));
             extra_bytes_ += made.buffers->bytes;
         }
-        for (std::size_t chunk = 0; by_datatype && !in_place && chunk < made.program.chunks();)
-            made.elements.push_back(elements_of(made.program, chunk++));
+        for (std::size_t chunk = 0; chunk < made.program.chunks(); ++chunk)
+            if (by_datatype && !in_place)
+                made.elements.push_back(elements_of(made.program, chunk));
+            else
+                made.lengths.emplace_back(made.program.chunk_bytes(chunk));
         made.first_active = pair_at_.size();
         pair_at_.insert(pair_at_.end(), made.width, pairs_.size());
         MoverPair& line =
@@ -153,7 +157,8 @@ private:
             if (pair.sends && pair.buffers) pair.program.pack(chunk, pair.message(chunk, place));
             if (pair.elements.empty())
                 requests_.begin(at, pair.sends, pair.message(chunk, place),
-                                pair.program.chunk_bytes(chunk), pair.peer, tag_, comm_);
+                                pair.lengths[chunk].count(), pair.lengths[chunk].type(), pair.peer,
+                                tag_, comm_);
             else
                 requests_.begin(at, pair.sends, MPI_BOTTOM, 1, pair.elements[chunk].get(),
                                 pair.peer, tag_, comm_);

@@ -214,18 +214,19 @@ bool PairProgram::all_in_place() const {
 }
 
 bool PairProgram::packs_as(const PairProgram& other) const {
-    constexpr auto offset = &Segment::message_offset_bytes;
-    if (chunks() != other.chunks() ||
-        !std::ranges::equal(segments_, other.segments_, {}, offset, offset))
-        return false;
-    const auto same = [](const MemoryPiece& a, const MemoryPiece& b) {
+    const auto same_piece = [](const MemoryPiece& a, const MemoryPiece& b) {
         return a.data == b.data && a.bytes == b.bytes;
     };
-    for (std::size_t i = 0; i < chunks(); ++i)
-        if (chunk_bytes(i) != other.chunk_bytes(i) ||
-            !std::ranges::equal(pieces(i), other.pieces(i), same))
-            return false;
-    return true;
+    const auto pieces_of = [](const PairProgram& program, const Segment& s) {
+        return program.units_[s.unit].relation.pieces(program.array_side_, s.array);
+    };
+    // Segment by segment: between them a message has gaps.
+    const auto same_segment = [&](const Segment& mine, const Segment& theirs) {
+        return mine.message_offset_bytes == theirs.message_offset_bytes &&
+               std::ranges::equal(pieces_of(*this, mine), pieces_of(other, theirs), same_piece);
+    };
+    return std::ranges::equal(chunks_, other.chunks_, {}, &Chunk::bytes, &Chunk::bytes) &&
+           std::ranges::equal(segments_, other.segments_, same_segment);
 }
 
 void PairProgram::pack(std::size_t chunk, std::byte* message) const {

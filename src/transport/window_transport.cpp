@@ -42,8 +42,8 @@ enum class Stage {
     telling,
 };
 
-/// Room for a chunk on its way, and its two requests among the active ones: what this process
-/// tells, and what it waits for.
+/// Room for a chunk on its way, and its two requests: what this process tells, and what it waits
+/// for.
 struct Place {
     std::size_t pair = 0, chunk = 0;
     Stage stage = Stage::idle;
@@ -240,7 +240,7 @@ private:
         WindowMemory::Words& words = memory_->words[place];
         const bool is_ready = tells == pair.hosts;
         requests_.begin(2 * place + !tells, tells, tells ? &words.sent : &words.received,
-                        is_ready ? address_bytes : 0, pair.rank(),
+                        is_ready ? address_bytes : 0, MPI_BYTE, pair.rank(),
                         is_ready ? ready_tag_ : done_tag_, group_->comm());
     }
 

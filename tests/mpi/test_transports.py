@@ -485,6 +485,34 @@ class TestSameForAll:
         assert b.local.tolist() == right
         assert not any("MPI_I" in p["why"] for p in mover.explain())
 
+    def test_not_where_the_gaps_between_arrays_lie_elsewhere(self, comm):
+        """The same elements in the same order, but of which plan differs at the last process."""
+        n, size = comm.size, 8
+        pieces = dm.FloorPlan(
+            [dm.Region((size * i,), (size * (i + 1),)) for i in range(n)], list(range(n))
+        )
+        moved = [[0], [2, 4], [7]]  # each array of a message begins at a multiple of 16 bytes
+        last_moved = [[0, 2], [4], [7]]
+        a = dm.Array(pieces, "i8", comm=comm)
+        a.local[...] = np.arange(size)
+        moves = []
+        for usual, last in zip(moved, last_moved, strict=True):
+            plan = dm.MotionPlan(pieces, pieces)
+            for to in range(1, n):
+                for at in last if to == n - 1 else usual:
+                    there = size * to + at
+                    plan.add_section(
+                        0, dm.Region((at,), (at + 1,)), to, dm.Region((there,), (there + 1,))
+                    )
+            b = dm.Array(pieces, "i8", comm=comm)
+            b.local[...] = -1
+            moves.append((plan, a, b))
+        dm.Mover(moves, transport="collective")()
+        mine = last_moved if comm.rank == n - 1 else moved
+        for (_, _, b), elems in zip(moves, mine, strict=True):
+            right = [i if comm.rank > 0 and i in elems else -1 for i in range(size)]
+            assert b.local.tolist() == right
+
     @pytest.mark.parametrize("differs", [False, True])
     def test_parts_of_the_processes_have_operations_of_their_own(self, comm, rng, cases, differs):
         """Processes in drawn parts; in each, some send their message to all others of the part."""
