@@ -14,12 +14,12 @@ namespace datamover::bindings {
 namespace {
 
 struct Regions {
-    static constexpr auto words = nb::detail::const_name(
-        "collections.abc.Sequence[datamover._plan.Region] | numpy.typing.ArrayLike");
+    static constexpr auto words =
+        words_for<std::vector<Region>>() + nb::detail::const_name(" | numpy.typing.ArrayLike");
 };
 struct RegionOrShape {
     static constexpr auto words =
-        nb::detail::const_name("datamover._plan.Region | int | collections.abc.Sequence[int]");
+        words_for<Region>() + nb::detail::const_name(" | ") + words_for<Point>();
 };
 
 /// From an (n, 2, d) table, without an object for each block.

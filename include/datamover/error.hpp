@@ -12,7 +12,7 @@ namespace datamover DATAMOVER_PUBLIC {
 /// The stable kinds of errors. Programs and tests compare codes, never the text of a message.
 enum class ErrorCode : int {
     invalid_argument = 1,  ///< an invalid value (a negative shape, a block of zero)
-    out_of_range = 2,      ///< an index, region, rank or address outside its valid range
+    out_of_range = 2,      ///< an index, region, rank, block or address outside its range
     wrong_type = 3,        ///< element types or element sizes that do not fit each other
     mismatch = 4,          ///< values that must agree differ (shapes, plans, lengths, layouts)
     no_memory = 5,         ///< not enough memory or shared memory, or a given limit is too low

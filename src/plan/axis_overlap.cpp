@@ -59,9 +59,11 @@ bool one_block_each(const BlockCyclicAxis& axis, int64_t extent) {
 }  // namespace
 
 std::array<AxisSet, 2> BlockCyclicAxis::held(int64_t begin, int64_t end, int64_t extent) const {
+    const AxisSet nothing = AxisSet::interval(extent, extent);
+    if (end - begin == coordinates) return {AxisSet::interval(0, extent), nothing};
     const auto dealt = [&](int64_t from, int64_t to) {  // places in the order of dealing
         const Wide first_index = Wide{from} * block - lo, length = Wide{to - from} * block;
-        if (from >= to || first_index >= extent) return AxisSet::interval(extent, extent);
+        if (from >= to || first_index >= extent) return nothing;
         const auto first_position = static_cast<int64_t>(first_index);
         // Where not all integers hold a second round, the section does not either.
         if (period() == std::numeric_limits<int64_t>::max())

@@ -36,7 +36,8 @@ struct BlockCyclicAxis {
     /// The length of a round of blocks, or the largest integer.
     std::int64_t period() const { return geometry::bounded_multiply(block, coordinates); }
     /// The positions below `extent` that lie at coordinates [begin, end). Those that follow each
-    /// other in the order of dealing are one set. The sets may begin before position 0.
+    /// other in the order of dealing are one set, and so are those of all coordinates. The sets may
+    /// begin before position 0.
     std::array<AxisSet, 2> held(std::int64_t begin, std::int64_t end, std::int64_t extent) const;
 };
 
@@ -50,9 +51,10 @@ public:
     AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& destination,
                 std::int64_t extent, std::int64_t max_walked_blocks = 100'000'000);
 
-    /// Positions that two coordinates share. O(1) for small grids, else O(blocks of a coordinate).
+    /// Positions that two coordinates share. O(1) for small grids, else as below.
     std::int64_t shared(std::int64_t source, std::int64_t destination) const;
-    /// Positions that two half-open ranges of coordinates share.
+    /// Positions that two half-open ranges of coordinates share. O(1) where one is all coordinates;
+    /// otherwise cost and limit are those of intersect().
     std::int64_t shared(std::int64_t source_begin, std::int64_t source_end,
                         std::int64_t destination_begin, std::int64_t destination_end) const;
     /// Positions of the section at a coordinate of a side.

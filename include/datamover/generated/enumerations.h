@@ -16,7 +16,7 @@
 typedef enum datamover_code DATAMOVER_ANY_INT {
     DATAMOVER_SUCCESS = 0,
     DATAMOVER_INVALID_ARGUMENT = 1, /* an invalid value (a negative shape, a block of zero) */
-    DATAMOVER_OUT_OF_RANGE = 2, /* an index, region, rank or address outside its valid range */
+    DATAMOVER_OUT_OF_RANGE = 2, /* an index, region, rank, block or address outside its range */
     DATAMOVER_WRONG_TYPE = 3, /* element types or element sizes that do not fit each other */
     DATAMOVER_MISMATCH = 4, /* values that must agree differ (shapes, plans, lengths, layouts) */
     DATAMOVER_NO_MEMORY = 5, /* not enough memory or shared memory, or a given limit is too low */
