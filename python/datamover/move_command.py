@@ -22,7 +22,6 @@ from typing import Any, NoReturn
 
 from datamover import launch, lifeline, tied
 from datamover.errors import Error, InvalidArgument, IoFailed
-from datamover.files import unfinished
 
 #: A progress bar appears when the work has taken this long.
 PATIENCE_SECONDS = 1.0
@@ -225,7 +224,7 @@ class Output:
 
     def clean_up(self) -> None:
         """Remove what killed or failed processes have left at a path."""
-        from datamover.files import addresses, intermediate
+        from datamover.files import addresses, intermediate, unfinished
 
         directory = intermediate.directory_for(self.path, self._temporary)
         intermediate.clean_up(directory, self._token)

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from ._plan import (
     BlockCyclic,
@@ -24,6 +22,9 @@ from ._plan import (
     SectionCopy,
 )
 from .counted import counted
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 #: Maximum number of blocks, ranks or terms that are shown; the others are counted.
 SHOWN = 8

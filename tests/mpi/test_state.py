@@ -769,6 +769,14 @@ def test_a_block_within_another_does_not_make_up_for_elements_that_nobody_holds(
         dm.save(f"{place}/a.npy", {"u": (mine, layout)}, comm=comm)
 
 
+def test_of_several_copies_that_of_the_writer_is_saved(comm, place):
+    shape = (64, 1 << 14)
+    layout = dm.BlockCyclic(shape, "(*, *)", nprocs=comm.size, replicas=comm.size)
+    mine = np.full(shape, float(comm.rank))
+    dm.save(f"{place}/a.npy", {"u": (mine, layout)}, comm=comm, writers=1)
+    assert (np.load(f"{place}/a.npy") == 0).all()
+
+
 def test_arrays_without_elements(comm, place):
     empty = np.zeros((0, 4), "f4")
     for end in ("zarr", "h5"):

@@ -408,6 +408,16 @@ def test_a_file_that_cannot_be_read_leaves_no_output(tmp_path, rng, nprocs):
     assert sorted(os.listdir(tmp_path)) == list(map(os.path.basename, paths))
 
 
+def test_a_kept_error_keeps_no_file_open(tmp_path, rng):
+    paths = split(tmp_path, whole(rng, 9), [3, 3, 3])
+    break_chunk(paths[1])
+    with pytest.raises(dm.errors.IoFailed) as kept:
+        move(paths, tmp_path / "b.zarr", along="time")
+    for path in paths:
+        h5py.File(path, "r+").close()
+    assert kept.value.__traceback__ is not None
+
+
 def test_a_gap_is_logged(tmp_path, rng, caplog):
     given = whole(rng, 9)
     paths = split(tmp_path, given, [3, 3, 3])

@@ -263,20 +263,19 @@ def by_h5repack(case: dict[str, Any]) -> None:
     subprocess.run(command, check=True)
 
 
-def by_programs(case: dict[str, Any], package: str, *join: str, rechunk: bool) -> None:
+def by_programs(case: dict[str, Any], package: str, *join: str) -> None:
     """Join NetCDF files into one with a program, and cut it into chunks by nccopy."""
     if shutil.which(join[0]) is None or shutil.which("nccopy") is None:
         raise ImportError(f"no {join[0]} or nccopy; they are in {package} and netcdf-bin")
     source, output = case["source"]["path"], case["output"]
-    joined = output["path"] + ".nc" if rechunk else output["path"]
+    joined = output["path"] + ".nc"
     days = sorted(os.path.join(source, name) for name in os.listdir(source))
     subprocess.run([*join, *days, joined], check=True)
-    if rechunk:
-        level = "0" if output["codec"] == "none" else "1"
-        chunks = ",".join(f"{d}/{n}" for d, n in zip("zyx", output["chunks"], strict=True))
-        command = ["nccopy", "-k", "nc4", "-d", level, "-c", chunks, joined, output["path"]]
-        subprocess.run(command, check=True)
-        os.unlink(joined)
+    level = "0" if output["codec"] == "none" else "1"
+    chunks = ",".join(f"{d}/{n}" for d, n in zip("zyx", output["chunks"], strict=True))
+    command = ["nccopy", "-k", "nc4", "-d", level, "-c", chunks, joined, output["path"]]
+    subprocess.run(command, check=True)
+    os.unlink(joined)
 
 
 def coded(method: str, codecs: Sequence[Any], data: Any) -> Any:
@@ -325,10 +324,8 @@ CONTENDERS: dict[str, Callable[[dict[str, Any]], None]] = {
     "h5py": lambda case: by_slabs(case, "h5py"),
     "h5repack": by_h5repack,
     "xarray": by_xarray,
-    "nco": lambda case: by_programs(case, "nco", "ncrcat", "-h", rechunk=True),
-    "cdo": lambda case: by_programs(
-        case, "cdo", "cdo", "-s", "-f", "nc4", "mergetime", rechunk=False
-    ),
+    "nco": lambda case: by_programs(case, "nco", "ncrcat", "-h", "-O"),
+    "cdo": lambda case: by_programs(case, "cdo", "cdo", "-s", "-O", "-f", "nc4", "mergetime"),
     "limit": limit,
 }
 

@@ -55,7 +55,9 @@ _PROTOCOLS = {
 def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
     """Take part in the call of the others, if it is collective, and raise an error."""
     x, comm = (*given, said.get("x"))[0], said.get("comm")
-    agreeing((comm or _known_communicator(x, bool(said.get("ghosts"))),), {}, error)
+    if comm is None:
+        comm = _known_communicator(x, bool(said.get("ghosts")))
+    agreeing((comm,), {}, error)
 
 
 @comm_by_place(1)

@@ -22,6 +22,7 @@ import io
 import os
 import re
 import urllib.parse
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -356,8 +357,9 @@ class AddressBlocks(AddressBytes):
 
     def __init__(self, address: str):
         super().__init__(address)
+        own: Any = weakref.ref(self)  # a cycle would keep the blocks until it is collected
         #: Returns a block by its number; `cache_clear` gives the memory of all back.
-        self.block = functools.lru_cache(KEPT_BLOCKS)(self._fetched)
+        self.block = functools.lru_cache(KEPT_BLOCKS)(lambda number: own()._fetched(number))
 
     def _fetched(self, number: int) -> memoryview:
         """Read a block, which may end with the object."""

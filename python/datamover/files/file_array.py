@@ -282,8 +282,11 @@ class FileArray(Unfinished):
         )
         file_format = format_choice.of_input(self.path, options)
         if file_format.name != "raw":
-            options = MoveOptions(member=member, order=order)
-        formats.check_options(options, file_format, file_format)
+            if order is not None:
+                raise InvalidArgument(f"{self.path}: order applies to new files and raw ones only")
+            options = MoveOptions(member=member)
+        if member is not None and file_format.name != "hdf5":
+            raise InvalidArgument(f"{self.path} is not an HDF5 file: it has no {member!r}")
         file = file_format.open_reader(self.path, options)
         file.spec = dataclasses.replace(file.spec, kept=None)
         return file if self.mode == "r" else _writable(_reopened(file, self.path))

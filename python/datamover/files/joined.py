@@ -251,7 +251,10 @@ class JoinedArray(Reader):
     def _read_part(self, k: int, lo: Shape, out: np.ndarray) -> None:
         part = self._parts[k]
         held = self._opened(k)
-        held.reader.read(lo, out)
+        try:
+            held.reader.read(lo, out)
+        finally:
+            del held  # the traceback of an error, which a program may keep, would keep it open
         if part.convert is not None:
             elements = out.view(self.spec.dtype)
             try:
@@ -284,4 +287,5 @@ class _Held:
         self.reader = reader
 
     def __del__(self) -> None:
-        self.reader.close()
+        with contextlib.suppress(OSError):
+            self.reader.close()

@@ -165,9 +165,10 @@ class StagedMoves:
             self.free_movers()
             if (held := self._staging[i]) is not None:
                 held.close()
-            self._staging[i] = None
-            layout = self._layouts[i] = move.steps[k].staging
+            self._staging[i] = self._layouts[i] = None
+            layout = move.steps[k].staging
             self._staging[i] = Array(layout, move.dtype, order=move.order, comm=self._comm)
+            self._layouts[i] = layout
 
     def mover(self, k: int) -> Mover:
         """Return the mover of step k; bind it unless it is bound. Collective."""
@@ -251,6 +252,8 @@ def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
     if item.dtype is not None and item.dtype != file.spec.dtype:
         return -1
     if not isinstance(item.layout, (BlockCyclic, FloorPlan)):
+        return -1
+    if getattr(item.layout, "replicas", 1) != 1:  # each copy is its own source
         return -1
     if isinstance(item.array, UserArrays):
         item.array._part(item.layout, rank, item.dtype or file.spec.dtype)

@@ -155,6 +155,6 @@ def _cuts(layout: Layout, axis: int, extent: int) -> np.ndarray | None:
             block = layout.block[axis] if layout.grid[axis] > 1 else extent
         if extent > block * MAX_INTERVALS:
             return None
-        inner = np.arange(0, extent, block)
+        inner = np.arange(0, extent, max(block, 1))
     cuts = np.unique(np.clip(np.concatenate([[0], inner, [extent]]), 0, extent)).astype(np.int64)
     return cuts if len(cuts) <= MAX_INTERVALS + 1 else None
