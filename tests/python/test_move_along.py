@@ -409,7 +409,8 @@ def test_a_file_that_cannot_be_read_leaves_no_output(tmp_path, rng, nprocs):
 
 
 def test_a_kept_error_keeps_no_file_open(tmp_path, rng):
-    paths = split(tmp_path, whole(rng, 9), [3, 3, 3])
+    stored = {"chunksizes": (1, 5, 6), "compression": "gzip"}
+    paths = split(tmp_path, whole(rng, 9), [3, 3, 3], **stored)
     break_chunk(paths[1])
     with pytest.raises(dm.errors.IoFailed) as kept:
         move(paths, tmp_path / "b.zarr", along="time")
