@@ -90,8 +90,12 @@ def _integers(text: str) -> tuple[int, ...]:
 
 def _chunks(text: str) -> tuple[Any, ...]:
     """Read extents such as 64,64; chunks of several extents along a dimension as 3+5+2,64."""
-    _integers(text.replace("+", ","))  # raises with the whole text
-    found = (_integers(word.replace("+", ",")) for word in text.replace("x", ",").split(","))
+    try:
+        found = [tuple(map(int, one.split("+"))) for one in text.replace("x", ",").split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} are not integers such as 64,64,64 or 3+5+2,64"
+        ) from None
     return tuple(sizes[0] if len(sizes) == 1 else sizes for sizes in found)
 
 

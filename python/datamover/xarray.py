@@ -19,11 +19,11 @@ try:
 except ImportError as e:
     raise ImportError("datamover.xarray needs xarray (pip install 'datamover[xarray]')") from e
 
-from datamover.arguments import integers
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, Unsupported, WrongType
 from datamover.files import formats, names
 from datamover.files.chunk_boxes import chunk_shape
+from datamover.files.chunk_grid import grids, said_sizes, several_extents
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, slices_at
 from datamover.files.json_values import FILL_VALUE
 from datamover.files.transfer import MoveReport, move_between
@@ -184,7 +184,7 @@ class DatasetWay(ToZarr):
             dtype,
             kept=ZarrTraits(
                 chunks=self._chunk_of(variable, dtype),
-                shards=None if {*variable.dims} & {*self._chunks} else _extents(variable, "shards"),
+                shards=None if {*variable.dims} & {*self._chunks} else _shards(variable),
                 dimension_names=tuple(map(str, variable.dims)),
                 compressors=tuple(codecs) if is_of_format_3 and not dtype.hasobject else "auto",
                 others=others,
@@ -214,7 +214,18 @@ def _extents(variable: xarray.Variable, key: str) -> Shape | None:
     found = variable.encoding.get(key)
     if not found or len(found) != variable.ndim:
         return None
-    return integers(found, f"encoding[{key!r}]")
+    what = f"encoding[{key!r}]"
+    along = zip(said_sizes(found, what), variable.shape, strict=True)
+    # Those of a part of the array that was read do not fit it: the largest one.
+    sizes = [
+        max(one, default=1) if isinstance(one, tuple) and sum(one) != n else one for one, n in along
+    ]
+    return grids(what, tuple(sizes), variable.shape)
+
+
+def _shards(variable: xarray.Variable) -> Shape | None:
+    found = _extents(variable, "shards")
+    return None if several_extents(found) else found
 
 
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:

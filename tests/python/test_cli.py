@@ -321,6 +321,7 @@ def test_a_launcher_of_another_mpi_is_refused(tmp_path, variable):
         (["a", "b", "c"], "'c' is one argument too many after INPUT and OUTPUT"),
         (["a", "b", "--order", "X"], "--order: 'X' is neither C nor F"),
         (["a", "b", "--chunks", "8,,8"], "--chunks: '8,,8' are not integers such as 64,64,64"),
+        (["a", "b", "--chunks", "3+,4"], "--chunks: '3+,4' are not integers such as 64,64,64"),
         (["a", "b", "-n", "0"], "-n/--nprocs: '0' is not a number of processes, at least 1"),
         (["a", "b", "--max-bytes"], "--max-bytes needs a value: --max-bytes SIZE"),
         (["a", "b", "-n"], "-n/--nprocs needs a value: --nprocs N"),

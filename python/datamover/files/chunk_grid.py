@@ -19,6 +19,8 @@ import numpy as np
 from datamover.arguments import is_several
 from datamover.errors import InvalidArgument, WrongType
 
+#: Sizes of chunks that a text has.
+MOST_SHOWN = 20
 #: A chunk extent, or the sizes of all chunks, of each dimension, as users pass them.
 Sizes = tuple[Any, ...]
 
@@ -64,7 +66,7 @@ class Uneven(int):
         return hash(self.ends)
 
     def __repr__(self) -> str:
-        return "+".join(map(str, self.sizes))
+        return shown(self.sizes)
 
     def __format__(self, spec: str) -> str:
         return f"up to {int(self):{spec}}"
@@ -73,6 +75,12 @@ class Uneven(int):
         raise TypeError("internal error: chunks of several extents have no common divisor")
 
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+
+
+def shown(sizes: Sequence[int]) -> str:
+    """Return sizes as they are passed to the command; of many, the first ones."""
+    more = f"+... ({len(sizes):,} chunks)" if len(sizes) > MOST_SHOWN else ""
+    return "+".join(map(str, sizes[:MOST_SHOWN])) + more
 
 
 def _sizes(ends: Sequence[int]) -> list[int]:
@@ -105,7 +113,7 @@ def grids(what: str, sizes: Sizes, shape: Sequence[int]) -> tuple[int, ...]:
     for d, (one, n) in enumerate(zip(sizes, shape, strict=True)):
         if isinstance(one, tuple) and (min(one, default=0) < 1 or sum(one) != n):
             raise InvalidArgument(
-                f"{what} {'+'.join(map(str, one))} of dimension {d} must be positive and have {n} "
+                f"{what} {shown(one) or '()'} of dimension {d} must be positive and have {n} "
                 f"elements together; they have {sum(one)}"
             )
     return tuple(
@@ -183,9 +191,12 @@ def cell_of(element: int, chunk: int) -> int:
 
 def is_begin(element: Any, chunk: int) -> Any:
     """Return whether a chunk begins at an element, or at the end; also for an array of them."""
-    if isinstance(chunk, Uneven):
+    if not isinstance(chunk, Uneven):
+        return element % chunk == 0
+    if isinstance(element, np.ndarray):
         return np.isin(element, (0, *chunk.ends))
-    return element % chunk == 0
+    at = bisect.bisect_left(chunk.ends, element)
+    return element == 0 or chunk.ends[at : at + 1] == (element,)
 
 
 def mean(extent: int, chunk: int) -> int:

@@ -127,12 +127,14 @@ class Pair:
 
     def read_elems(self, reads: Any) -> Any:
         """Return the elements of a number of source chunks."""
-        return reads * math.prod(map(mean, self.shape, self.source.chunk))
+        along = list(zip(self.shape, self.source.chunk, strict=True))
+        elems = math.prod(n if isinstance(c, Uneven) else c for n, c in along)
+        return reads * elems // math.prod(len(c.ends) for _, c in along if isinstance(c, Uneven))
 
     def memory_of(self, group: Shape) -> int:
         """Return the memory of a group, in which each chunk has the size of the largest."""
         held = (
-            g.times * int(c) if isinstance(g, Uneven) else g
+            chunks_in(g, c) * int(c) if isinstance(g, Uneven) else g
             for g, c in zip(group, self.output.chunk, strict=True)
         )
         return math.prod(held) * self.itemsize

@@ -23,7 +23,7 @@ from datamover.files import addresses, hdf5, hdf5_format, hdf5_types, zarr_group
 from datamover.files.chunk_boxes import chunk_shape
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.json_values import FILL_VALUE, numbers
-from datamover.files.zarr_array import zarr_python
+from datamover.files.zarr_array import permitting, zarr_python
 from datamover.files.zarr_traits import attributes_of, missing_from_zarr, traits_of
 
 #: Files kept open; each takes two descriptors.
@@ -84,7 +84,9 @@ def contents(path: str, as_stored: bool = False) -> Iterator[dict[str, Described
     if os.path.isdir(path):
         with addresses.failing(f"{path} cannot be read"), warnings.catch_warnings(action="ignore"):
             group = zarr_python().open_group(path, mode="r", use_consolidated=False)
-            yield {name: _of_array(group[name]) for name in zarr_group.arrays(path)}
+            names = [*zarr_group.arrays(path)]
+            arrays = permitting(lambda: {name: group[name] for name in names}, path)
+            yield {name: _of_array(array) for name, array in arrays.items()}
         return
     with hdf5.reading(path), hdf5.open_file(path) as file:
         found = hdf5.tree(file, as_stored).datasets.items()

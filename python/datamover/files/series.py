@@ -26,6 +26,7 @@ from datamover.files.growing_array import StepWriter, Variable, create
 from datamover.files.staged_moves import StagedMoves, Work
 from datamover.files.state_items import agree_on_dtypes, check_items, state_of
 from datamover.files.write_back import sync_path
+from datamover.files.zarr_array import permitting
 from datamover.mpi import collectively, comm_address
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Series(Unfinished):
                 variable.check(group, rechunk)
             self.steps = group[self._variables[0].name].shape[0]
             along = (self._along,)  # of arrays that have a number for each step
-            named = {n: a for n, a in group.arrays() if a.metadata.dimension_names == along}
+            named = {n: a for n, a in self._all(group) if a.metadata.dimension_names == along}
             self._coordinates = {n: str(a.dtype) for n, a in named.items()} if self.steps else None
         self._work = Work(self._comm, self._items, tuple(range(self._comm.size)), MOST_BYTES, True)
         held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
@@ -220,6 +221,10 @@ class Series(Unfinished):
         words = f"{self.path} is not a Zarr group: there is no series to resume"
         with failing(words, of=(FileNotFoundError,)):
             return zarr.open_group(self.path, mode="r+", use_consolidated=False)
+
+    def _all(self, group: Any) -> list[tuple[str, Any]]:
+        """Return all arrays of the group, also those of others, by name."""
+        return permitting(lambda: list(group.arrays()), self.path)
 
     def _create(self, overwrite: bool) -> None:
         """Create the group with empty arrays in place of an old one. By the first process."""
@@ -252,7 +257,7 @@ class Series(Unfinished):
             variable.check(group, rechunk)
         arrays = [
             array
-            for _, array in group.arrays()
+            for _, array in self._all(group)
             if (array.metadata.dimension_names or ("",))[0] == self._along
         ]
         steps = min(array.shape[0] for array in arrays)

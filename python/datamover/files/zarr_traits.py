@@ -183,7 +183,8 @@ def _blosc_for(codec: Any, itemsize: int) -> Any:
 
 def is_rectilinear(array: Any) -> bool:
     """Return whether the chunks of an open array are listed in its metadata."""
-    return hasattr(getattr(array.metadata, "chunk_grid", None), "chunk_shapes")
+    metadata = array.metadata  # format 2 warns of its grid
+    return metadata.zarr_format == 3 and hasattr(metadata.chunk_grid, "chunk_shapes")
 
 
 def granule_of(array: Any) -> Shape:
@@ -204,12 +205,13 @@ def traits_of(array: Any, where: str = "") -> ZarrTraits:
 def _of_v3(array: Any, where: str) -> ZarrTraits:
     metadata = array.metadata
     stored = granule_of(array)
-    inner = _innermost(metadata.codecs, stored)
+    inner = _innermost(metadata.codecs, stored, is_rectilinear(array))
     chunks, are_in_shards, codecs, compressors = inner or (stored, False, {}, "auto")
-    # The last of several extents may end with the array, within a chunk; not in a new array.
+    # The last one that is listed may end with the array, within a chunk; not in a new array.
     keeps_shards = are_in_shards and not any(
-        isinstance(shard, Uneven) and any(n % chunk for n in shard.sizes)
+        n % chunk
         for shard, chunk in zip(stored, chunks, strict=True)
+        for n in (shard.sizes if isinstance(shard, Uneven) else [shard])
     )
     if array.dtype.names:  # the codec does not define the byte order of records
         codecs.pop("serializer", None)
@@ -231,9 +233,11 @@ def _of_v3(array: Any, where: str) -> ZarrTraits:
 
 
 def _innermost(
-    chain: tuple[Any, ...], chunks: Shape
+    chain: tuple[Any, ...], chunks: Shape, are_cut: bool
 ) -> tuple[Shape, bool, dict[str, Any], tuple[Any, ...] | None] | None:
     """Return the smallest chunks of an array, and their codecs; None if one around them is unknown.
+
+    With `are_cut`, the given ones may end with the array, within a chunk.
 
     These are the chunks, in the dimensions of the array, whether they are in shards, filters and
     serializer in the form of `create_array`, and compressors in that form.
@@ -267,11 +271,10 @@ def _innermost(
                 return None
             axes = [axes[k] for k in codec.order]
         of_axis = dict(zip(axes, serializer.chunk_shape, strict=True))
-        even = {d: n for d, n in of_axis.items() if not isinstance(chunks[d], Uneven)}
-        if any(n < 1 or chunks[d] % n for d, n in even.items()):
+        if any(n < 1 or not (are_cut or chunks[d] % n == 0) for d, n in of_axis.items()):
             raise ValueError(f"shards of {chunks} are not multiples of the chunks in them")
         chunks = tuple(of_axis[d] for d in range(len(chunks)))
-        chain, are_in_shards = serializer.codecs, True
+        chain, are_in_shards, are_cut = serializer.codecs, True, False
 
 
 def _of_v2(array: Any, where: str) -> ZarrTraits:
