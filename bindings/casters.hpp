@@ -197,8 +197,7 @@ inline ElementOrder element_order(const std::string& order) {
 
 // Errors that name the argument that has a wrong type.
 
-/// What signatures call an argument: a type of C++ that nanobind converts, or a structure with the
-/// words.
+/// The text for a type in Python signatures: its member `words`, or the name by nanobind's caster.
 template <class Wanted>
 constexpr auto words_for() {
     if constexpr (requires { Wanted::words; })
@@ -210,8 +209,8 @@ struct ArrayLike {
     static constexpr auto words = nb::detail::const_name("numpy.typing.ArrayLike");
 };
 
-/// An argument that any object but None fits, since its function converts it: its errors name the
-/// argument, nanobind's list signatures.
+/// An argument of any type, which signatures show as `Wanted` and the bound function converts: its
+/// errors name the argument, nanobind's list the signatures. None is accepted only as a default.
 template <class Wanted>
 struct Given : nb::handle {
     static constexpr auto Name = words_for<Wanted>();

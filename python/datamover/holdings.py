@@ -39,7 +39,7 @@ class Holdings:
     edges : list of ndarray of int, optional
         Begins of the pixels of each shown dimension, and the end of the last; chosen by default.
     most_pixels : int
-        Along a dimension.
+        Maximum number of pixels along a dimension, unless `edges` are given.
 
     Attributes
     ----------

@@ -160,7 +160,7 @@ def handles_of(table, structures):
 def files(rooms, header: Header, proofs):
     """Return the C++ sources by name, of the tables of src/capi/calls.toml.
 
-    `proofs` are statements that only the compiler sees.
+    `proofs` are static assertions.
     """
     made = {}
     structures = rooms.pop("structures")

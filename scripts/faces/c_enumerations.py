@@ -70,7 +70,7 @@ def header(directory):
 
 
 def proofs(directory):
-    """Return statements that have a compiler compare the values of C with those of C++."""
+    """Return static assertions that the values of C are those of C++."""
     return [
         f"static_assert(DATAMOVER_{(begins + value).upper()} == static_cast<int>({of}::{value}));"
         for _, (file, of), begins, _ in ENUMERATIONS.values()

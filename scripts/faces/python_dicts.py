@@ -33,7 +33,7 @@ PLAIN = {"bool", "double", "std::int64_t", "std::uint64_t", "std::string"}
 
 
 def dict_of(name, members):
-    """Return the function that makes the dict of a structure; arrays of its vectors of numbers."""
+    """Return the function that makes a structure a dict; vectors of numbers become arrays."""
     entries = []
     for member, of in members.items():
         if of == NUMBERS:

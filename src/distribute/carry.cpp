@@ -64,7 +64,7 @@ private:
     };
     /// Tells the senders on the node where their elements belong.
     void offer_windows() {
-        // Of the results; made for the first process of the node that sends elements here.
+        // Shared memory of the results; made for the first process of the node that sends here.
         std::optional<std::vector<memory::SharedPlace>> windows;
         for (int r = 0; r < s_.nprocs(); ++r) {
             const int p = channel_.position(r);
@@ -128,8 +128,8 @@ private:
         return unknown_.empty();
     }
 
-    /// Takes the elements of the next round, of which what is staged keeps to the limit, at least
-    /// one. Returns how many go to each rank.
+    /// Advances the range to the elements of the next round: as many as can be staged within the
+    /// limit, and at least one. Returns how many go to each rank.
     std::vector<std::int64_t> take_next() {
         const std::int64_t limit = s_.options.max_bytes;
         if (limit == 0 || staged_.empty()) {

@@ -50,7 +50,7 @@ public:
     /// Whether all that was given has been taken.
     bool all_taken();
 
-    /// So many elements come from each other process.
+    /// Sets how many elements come from each other process, by rank.
     void expect(std::span<const std::int64_t> elems) {
         for (int r = 0; r < s_.nprocs(); ++r)
             if (r != s_.rank())

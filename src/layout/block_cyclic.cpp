@@ -240,7 +240,7 @@ AxisSet BlockCyclic::axis_set(int d, std::int64_t coordinate) const {
     const std::int64_t position = (coordinate - first_process_[d] + grid_[d]) % grid_[d];
     if (position > (n - 1) / block) return AxisSet::interval(n, n);
     const std::int64_t first = position * block;
-    // Where not all integers hold a second round of blocks, the array does not either.
+    // If the period does not fit in an integer, the array has no second round of blocks.
     std::int64_t period = 0;
     if (__builtin_mul_overflow(block, grid_[d], &period))
         return AxisSet::interval(first, n - first > block ? first + block : n);

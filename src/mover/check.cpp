@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
-#include <span>
 #include <sstream>
 #include <string>
 #include <utility>

@@ -7,7 +7,6 @@
 #include "collectives.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -36,6 +35,17 @@ namespace {
 const Error out_of_memory(ErrorCode::no_memory, "a process ran out of memory");
 static_assert(std::is_nothrow_copy_constructible_v<Error>);
 
+/// Returns work(). If it throws, notifies the other processes, which would wait for this one.
+template <class Work>
+auto notifying_failure(const ProcessGroup& group, Work&& work) {
+    try {
+        return work();
+    } catch (...) {
+        group.fail(current_error(group));
+        throw;
+    }
+}
+
 }  // namespace
 
 void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
@@ -61,8 +71,8 @@ void ProcessGroup::wait_until(const std::function<bool()>& done, Load load,
     });
 }
 
-/// What was begun cannot be taken back: where a process gives up, all are told, and the memory
-/// stays.
+/// A started operation cannot be canceled: if this process gives up, all others are notified, and
+/// the memory is kept.
 void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memory,
                              const std::function<int(MPI_Request*)>& begin, Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -97,14 +107,14 @@ Error current_error(const ProcessGroup& group) noexcept try {
     return out_of_memory;
 }
 
-/// What each process of this node brings, in order of rank, by shared memory: few numbers.
-/// Collective on the node, once there are boards.
+/// Exchanges at most AgreementSlot::most numbers of each process of this node by shared memory.
+/// Returns them in order of rank. Collective on the node, once there are boards.
 std::vector<std::vector<std::int64_t>> ProcessGroup::allgather_on_node(
     FailureBoard::Question question, std::span<const std::int64_t> mine) const {
     check_still_running();
     check_alive();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
-    try {
+    return notifying_failure(*this, [&] {
         board_->post(agreement, question, mine);
         Waiting waiting(*this);
         waiting.sleep_by(
@@ -119,17 +129,14 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::allgather_on_node(
                                  waiting.timeout_seconds(), " s for ", processes_text(missing),
                                  " to make the same call");
             });
-        // Neither call would make sense of what the other one says.
+        // The two calls could not interpret each other's numbers.
         if (const auto other = board_->first_mismatch(agreement))
             throw make_error(ErrorCode::mismatch, "processes ", node_ranks_.front(), " and ",
                              node_ranks_[*other],
                              " make different calls; all processes must make the same calls in the "
                              "same order");
         return board_->collect(agreement);
-    } catch (...) {
-        fail(current_error(*this));
-        throw;
-    }
+    });
 }
 
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
@@ -204,20 +211,15 @@ std::string ProcessGroup::broadcast(int rank, std::string text) const {
     return std::move(*all);
 }
 
-/// As many numbers at a time as a board has room for, after how many more the process has; where
-/// one has many, by MPI if all processes are on this node. Before there are boards, all processes
-/// of the group make this call.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     const std::vector<std::int64_t>& values) const {
-    check_still_running();  // a forked process has nothing to tell its parent's group
-    try {
-        return gather_of_node(values);
-    } catch (...) {
-        fail(current_error(*this));
-        throw;
-    }
+    check_still_running();  // a forked process must not notify its parent's group
+    return notifying_failure(*this, [&] { return gather_of_node(values); });
 }
 
+/// Gathers by the boards, in rounds: each process posts how many numbers it has left, and as many
+/// as fit. If one has many left and all processes are on this node, MPI gathers all instead. Before
+/// there are boards, all processes of the group make this call.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_node(
     const std::vector<std::int64_t>& values) const {
     // Measured on two busy processors: 4000 numbers of one process 1 ms by the boards, 256,000
@@ -253,15 +255,10 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
     const std::vector<std::int64_t>& values) const {
     if (board_ && is_one_node()) return gather_on_node(values);
     check_still_running();
-    try {
-        return gather_of_all(values);
-    } catch (...) {
-        fail(current_error(*this));
-        throw;
-    }
+    return notifying_failure(*this, [&] { return gather_of_all(values); });
 }
 
-/// With few processes, the first numbers of each come with their count: where no process brings
+/// With few processes, the first numbers of each are exchanged with their count: if no process has
 /// more, nothing else is exchanged.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
     const std::vector<std::int64_t>& values) const {
@@ -364,7 +361,7 @@ Alarm::Alarm(ProcessGroupPtr group) : group_(std::move(group)), tag_(claim_tags(
 void Alarm::ring() {
     if (has_rung_) return;
     has_rung_ = true;
-    try {
+    notifying_failure(*group_, [&] {
         group_->keep(tag_);  // what is sent may never be received
         for (int rank = 0; rank < group_->size(); ++rank) {
             if (rank == group_->rank()) continue;
@@ -373,10 +370,7 @@ void Alarm::ring() {
                   "MPI_Isend");
             check(MPI_Request_free(&request), "MPI_Request_free");
         }
-    } catch (...) {
-        group_->fail(current_error(*group_));  // the others would wait for what was not sent
-        throw;
-    }
+    });
 }
 
 bool Alarm::rings() const {

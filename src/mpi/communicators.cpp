@@ -4,7 +4,6 @@
 #include "communicators.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <list>
 #include <memory>

@@ -37,10 +37,10 @@ struct FailureNotice {
 /// other nodes get a message. The first notice stays: the group does not recover.
 class FailureBoard {
 public:
-    /// What an agreement finds out. All processes ask for the same, of as many numbers each where
-    /// the largest are sought.
+    /// The kind of an agreement: all processes must pass the same. Except for `all`, they must also
+    /// pass the same count of numbers.
     enum class Question : std::uint32_t { error, largest, all };
-    /// What a process says in an agreement: so many numbers.
+    /// The numbers that a process posts in an agreement.
     struct AgreementSlot {
         static constexpr std::size_t most = 127;
         std::atomic<std::uint64_t> agreement;  ///< its number plus one, once all else is there
@@ -56,8 +56,8 @@ public:
         /// of the turn's number plus one, and the number of a binding.
         static constexpr std::size_t turns = 32;
         std::atomic<std::uint64_t> binding_of_ticket[turns];
-        /// What this process says in the last two agreements. Nobody begins the next but one before
-        /// all have read it.
+        /// This process's contributions to the last two agreements. Double buffered: no process
+        /// starts the next agreement but one before every process has read this one.
         AgreementSlot agreement_slots[2];
         /// For this process, where it sleeps.
         memory::Bell bell;
@@ -104,19 +104,19 @@ public:
     /// Writes for which binding this process uses a turn. Throws mismatch where another process of
     /// the node uses it for another one: the first to come finds none, all others do.
     void claim_ticket(std::uint64_t ticket, int binding) const;
-    /// Writes what this process says in an agreement of the processes of the node, at most
+    /// Writes this process's contribution to an agreement of the processes of the node: at most
     /// AgreementSlot::most numbers.
     void post(std::uint64_t agreement, Question question,
               std::span<const std::int64_t> numbers) const;
-    /// Whether all of them have said something in it.
+    /// Whether all of them have posted theirs.
     bool all_posted(std::uint64_t agreement) const;
     /// The positions in the node of those that have not.
     std::vector<int> not_posted(std::uint64_t agreement) const;
-    /// Sleeps until they may have, but not for long.
+    /// Sleeps until they may have, at most `longest`.
     void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
-    /// The position of one that has asked for something else than the first; none has: none.
+    /// The position of the first process whose call differs from that of position 0, if any.
     std::optional<std::size_t> first_mismatch(std::uint64_t agreement) const;
-    /// What each of them has said, in order of rank.
+    /// Returns the numbers that each of them has posted, in order of rank.
     std::vector<std::vector<std::int64_t>> collect(std::uint64_t agreement) const;
     /// Whether there is a notice, also one that has just come from another node.
     bool shows_failure();

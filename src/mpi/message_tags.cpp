@@ -7,7 +7,6 @@
 #include "message_tags.hpp"
 
 #include <iterator>
-#include <utility>
 
 #include "geometry/make_error.hpp"
 #include "process_group.hpp"

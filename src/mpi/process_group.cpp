@@ -143,9 +143,9 @@ void ProcessGroup::abandon(std::shared_ptr<const void> memory) const noexcept {
     keep_forever(std::move(memory));
 }
 
-/// Finds the processes of this machine and of this node, and reads a word of each of the node that
-/// only that one has. Makes no blocking MPI call: a process that is stopped or killed in one would
-/// block the others forever.
+/// Finds the processes of this machine and of this node. Tests whether those of the node can read
+/// each other's memory: each reads a mark of every other one. Makes no blocking MPI call: a process
+/// that is stopped or killed in one would block the others forever.
 void ProcessGroup::find_node() {
     static const std::int64_t own_mark =
         std::chrono::steady_clock::now().time_since_epoch().count() ^

@@ -176,8 +176,8 @@ public:
     bool all_equal(std::uint32_t value) const;
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
     std::vector<std::int64_t> exchange(std::vector<std::int64_t> values) const;
-    /// Collective on the node: every process's values, in order of node_ranks. Takes no call of
-    /// MPI where the group has several nodes.
+    /// Collective on the node: every process's values, in order of node_ranks. Makes no MPI call if
+    /// the group has several nodes.
     std::vector<std::vector<std::int64_t>> gather_on_node(
         const std::vector<std::int64_t>& values) const;
     /// Collective: every process's values, in order of rank.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "geometry/make_error.hpp"
+#include "plan/redistribution.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -61,11 +62,11 @@ bool one_block_each(const BlockCyclicAxis& axis, int64_t extent) {
 std::array<AxisSet, 2> BlockCyclicAxis::held(int64_t begin, int64_t end, int64_t extent) const {
     const AxisSet nothing = AxisSet::interval(extent, extent);
     if (end - begin == coordinates) return {AxisSet::interval(0, extent), nothing};
-    const auto dealt = [&](int64_t from, int64_t to) {  // places in the order of dealing
+    const auto dealt = [&](int64_t from, int64_t to) {  // places in the order of distribution
         const Wide first_index = Wide{from} * block - lo, length = Wide{to - from} * block;
         if (from >= to || first_index >= extent) return nothing;
         const auto first_position = static_cast<int64_t>(first_index);
-        // Where not all integers hold a second round, the section does not either.
+        // If the period does not fit in an integer, the section has no second round.
         if (period() == std::numeric_limits<int64_t>::max())
             return AxisSet::interval(
                 first_position, static_cast<int64_t>(std::min<Wide>(first_index + length, extent)));
@@ -186,11 +187,8 @@ int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t de
 
 int64_t AxisOverlap::elems(Side side, int64_t coordinate) const {
     int64_t total = 0;
-    for (AxisSet set : axes_[side].held(coordinate, coordinate + 1, extent_)) {
-        total += set.size();
-        set.end = std::min<int64_t>(set.end, 0);
-        total -= set.size();
-    }
+    for (const AxisSet& set : axes_[side].held(coordinate, coordinate + 1, extent_))
+        total += elems_between(set, 0, extent_);
     return total;
 }
 

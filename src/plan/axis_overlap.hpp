@@ -35,9 +35,9 @@ struct BlockCyclicAxis {
     }
     /// The length of a round of blocks, or the largest integer.
     std::int64_t period() const { return geometry::bounded_multiply(block, coordinates); }
-    /// The positions below `extent` that lie at coordinates [begin, end). Those that follow each
-    /// other in the order of dealing are one set, and so are those of all coordinates. The sets may
-    /// begin before position 0.
+    /// The positions below `extent` at coordinates [begin, end). Coordinates that follow each other
+    /// in the order of distribution are one set, and so are all coordinates. The sets may begin
+    /// before position 0.
     std::array<AxisSet, 2> held(std::int64_t begin, std::int64_t end, std::int64_t extent) const;
 };
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "datamover/advanced/pair_part.hpp"
@@ -48,8 +47,8 @@ void check_overlaps(std::span<const BoundParts> move, std::int64_t rank);
 
 // Pieces of a process's blocks that a move touches, for checks and their messages.
 
-/// The smallest region, in global indices, that holds what a piece, no list of boxes, takes from
-/// (brings into) its block; ghosts included.
+/// The smallest region, in global indices, that holds what a piece takes from (brings into) its
+/// block, including ghosts. The piece must not be a list of boxes.
 Region section(const Layout& layout, const Piece& piece, Side side);
 
 /// A piece about one pair of blocks, read (side source) or written, and the process it goes to or

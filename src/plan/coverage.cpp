@@ -15,21 +15,13 @@ namespace {
 constexpr const char* remedy =
     "; pass partial=True to redistribute to leave such elements unchanged";
 
-/// The indices of a set that are less than `end`.
-AxisSet below(AxisSet set, std::int64_t end) {
-    set.end = std::min(set.end, end);
-    return set;
-}
-
 }  // namespace
 
 std::int64_t SectionBlock::elems_in(const Region& window) const {
     Point counts = lo;
-    for (int k = 0; k < counts.dims(); ++k) {
-        const AxisSet& set = sets[static_cast<std::size_t>(k)];
-        counts[k] =
-            below(set, lo[k] + window.hi()[k]).size() - below(set, lo[k] + window.lo()[k]).size();
-    }
+    for (int k = 0; k < counts.dims(); ++k)
+        counts[k] = elems_between(sets[static_cast<std::size_t>(k)], lo[k] + window.lo()[k],
+                                  lo[k] + window.hi()[k]);
     return counts.product();
 }
 

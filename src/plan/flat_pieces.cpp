@@ -173,7 +173,7 @@ public:
         work_.piece();
         visitor_.visit(std::move(piece));
     }
-    // Not called: there are no index lists here, and boxes are made as products.
+    // Never called: there are no index lists here, and every box is passed as a product.
     void visit(const BlockPair&, const BoxShape&) override {}
     void visit(IndexPiece&&) override {}
     void visit(RangesPiece&& piece) override {
@@ -270,7 +270,8 @@ private:
         for (const Region& free : subtract_all(all, held)) refuse_any_in(free);
     }
 
-    /// Throws if the flat block has an element in this window, of which no box holds any.
+    /// Throws if the flat block has an element in this window, which no box of the other side
+    /// meets.
     void refuse_any_in(const Region& w) {
         const auto sets = side.sets_of(w);
         const RangesPiece piece = counted({}, side.runs_with(sets, own_.block, w));

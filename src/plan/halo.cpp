@@ -3,7 +3,6 @@
 #include "halo.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -40,10 +40,11 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange);
 /// Most colors of a halo: a box of d dimensions falls into up to colors^(d - 1) sections.
 inline constexpr std::int64_t most_colors = 64;
 
-/// The sections of a box that fills ghosts, as GhostBoxes gives it: one, or with several colors
-/// those with steps that hold the points of the exchange's color, in one fixed order. Where the
-/// exchange is reversed they lead from the ghosts to the interior. The regions of the interior are
-/// where it holds the points, so periodic images appear as differing regions of the same shape.
+/// Visits the sections of a box that fills ghosts, as passed by GhostBoxes: one, or, if there are
+/// several colors, sections with steps that hold the points of the exchange's color, in one fixed
+/// order. If the exchange is reversed, they go from the ghosts to the interior. The regions of the
+/// interior are where it holds the points, so periodic images appear as differing regions of the
+/// same shape.
 void for_each_section(const FloorPlan& floorplan, const HaloExchange& exchange,
                       const BlockPair& filled, const BoxShape& box, const VisitSection& visit);
 
@@ -54,7 +55,7 @@ void for_each_section(const FloorPlan& floorplan, const HaloExchange& exchange,
 /// images of that block hold it, from the image that is shifted by the fewest periods in dimension
 /// 0, then in dimension 1 and so on, downward before upward. Ghosts that no interior or image
 /// holds, and the block's own interior, are in no box. The exchange must have passed
-/// `check_halo_exchange`. `exchange.reversed` and its colors are not looked at. Keeps its scratch
+/// `check_halo_exchange`. `exchange.reversed` and its colors are ignored. Keeps its scratch
 /// memory from block to block; not for several threads at once.
 class GhostBoxes {
 public:

@@ -3,7 +3,6 @@
 #include "part_builder.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "geometry/checked.hpp"

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "datamover/advanced/pair_part.hpp"
@@ -13,7 +12,7 @@
 
 namespace datamover::plan {
 
-/// Numbers the shapes of boxes, equal ones alike.
+/// Numbers the different shapes of boxes.
 struct ShapeTable {
     /// O(1).
     std::int64_t number_of(const BoxShape& shape);
@@ -33,7 +32,7 @@ public:
     void add(const BlockPair& blocks, const BoxShape& shape);
 
     bool empty() const { return list_.boxes.empty(); }
-    /// The list, once.
+    /// Returns the list. To be called once.
     BoxList finish();
 
 private:
@@ -56,16 +55,16 @@ public:
     /// A box without elements is left out. O(1).
     void add(std::int64_t peer, std::int64_t term, const BlockPair& blocks, const BoxShape& shape);
     void add(std::int64_t peer, std::int64_t term, const BlockPair& blocks, Piece piece);
-    /// The parts, once. O(n) where the pieces of a term were added in order of one of the two
-    /// blocks. Throws out_of_range beyond 63 bits of elements.
+    /// Returns the parts. To be called once. O(n) if the pieces of a term were added in order of
+    /// one of the two blocks. Throws out_of_range beyond 63 bits of elements.
     std::vector<PeerPart> build();
 
 private:
-    /// Short, since there may be millions: ranks and numbers of shapes fit 32 bits.
+    /// Small, because there may be millions: ranks and numbers of shapes fit in 32 bits.
     struct Entry {
         std::int64_t source_block, destination_block;
         std::int32_t peer;
-        std::int32_t shape;  ///< minus one minus the number of a piece that is no box
+        std::int32_t shape;  ///< -1 - its number in `others_` if the piece is not a box
     };
 
     void push(std::int64_t peer, std::int64_t term, const BlockPair& blocks, std::int64_t shape);
@@ -74,7 +73,7 @@ private:
 
     std::vector<Entry> entries_;
     ShapeTable shapes_;
-    /// Each alone in a vector, which often is all of a part: a piece is large to move.
+    /// Each in a vector of its own, which can become a part without moving the piece: it is large.
     std::vector<std::vector<Piece>> others_;
     std::vector<std::int64_t> number_in_list_;  ///< of each shape, in the list that is made, or -1
     std::int64_t term_ = -1;

@@ -15,6 +15,7 @@
 #include "datamover/advanced/axis_table.hpp"
 #include "datamover/side.hpp"
 #include "flat_runs.hpp"
+#include "geometry/checked.hpp"
 #include "part_builder.hpp"
 #include "redistribution.hpp"
 #include "relation/table_cursor.hpp"
@@ -124,7 +125,7 @@ std::size_t innermost_of_source(const ProductPiece& product, MessageOrder order)
     std::size_t best = 0;
     for (std::size_t k = 1; k < product.axes.size(); ++k) {
         const int d = product.axes[k].source_dim, b = product.axes[best].source_dim;
-        // Of several axes along one dimension the last is the fastest.
+        // If several axes lie along one dimension, the last one is the fastest.
         if (order == MessageOrder::row_major ? d >= b : d <= b) best = k;
     }
     return best;
@@ -135,7 +136,7 @@ std::int64_t even_cut(std::int64_t size, std::int64_t most) {
     constexpr std::int64_t line_elems = 16;
     if (size <= most) return size;
     const std::int64_t even = size / (size / most + 1) + 1;
-    const std::int64_t lines = (even + line_elems - 1) / line_elems * line_elems;
+    const std::int64_t lines = geometry::divide_up(even, line_elems) * line_elems;
     return lines <= most ? lines : std::min(even, most);
 }
 

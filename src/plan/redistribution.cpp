@@ -133,25 +133,25 @@ private:
     /// All combinations of a peer of each dimension of t.
     void with_grid(const BlockCyclic& grid, const Region& w) const {
         std::vector<std::vector<AxisPeer>> peers;
-        for (int k = 0; k < f_.extent.dims(); ++k) {
+        Point counts = f_.extent;
+        for (int k = 0; k < counts.dims(); ++k) {
             peers.push_back(peers_along(grid, w, k));
             if (peers.back().empty()) return;
+            counts[k] = std::ssize(peers.back());
         }
         Point at = grid.grid();
         std::vector<PieceAxis> axes(peers.size());
-        std::vector<std::size_t> number(peers.size(), 0);
-        for (;;) {
-            for (std::size_t k = 0; k < peers.size(); ++k) {
-                at[f_.dim(far_, static_cast<int>(k))] = peers[k][number[k]].coordinate;
-                axes[k] = peers[k][number[k]].axis;
+        Region::from_shape(counts).for_each([&](const Point& number) {
+            for (int k = 0; k < number.dims(); ++k) {
+                const auto i = static_cast<std::size_t>(k);
+                const AxisPeer& peer = peers[i][static_cast<std::size_t>(number[k])];
+                at[f_.dim(far_, k)] = peer.coordinate;
+                axes[i] = peer.axis;
             }
             own_.for_each_replica(grid, grid.block_at(at), [&](const BlockPair& blocks) {
                 visitor_.visit(ProductPiece{blocks, axes});
             });
-            std::size_t k = peers.size();
-            while (k > 0 && ++number[k - 1] == peers[k - 1].size()) number[--k] = 0;
-            if (k == 0) return;
-        }
+        });
     }
 
     std::vector<AxisPeer> peers_along(const BlockCyclic& grid, const Region& w, int k) const {

@@ -33,6 +33,14 @@ inline bool any_is_empty(const std::vector<AxisSet>& sets) {
     return std::ranges::any_of(sets, [](const AxisSet& set) { return set.size() == 0; });
 }
 
+/// The number of indices of a set in [begin, end).
+inline std::int64_t elems_between(AxisSet set, std::int64_t begin, std::int64_t end) {
+    set.end = std::min(set.end, end);
+    const std::int64_t below_end = set.size();
+    set.end = std::min(set.end, begin);
+    return below_end - set.size();
+}
+
 /// The shared coordinate t of a redistribution: destination dimension k runs over
 /// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
 /// t[k]. Along a flipped dimension, source index i counts as -1 - i here, so that both sides ascend

@@ -10,6 +10,18 @@ struct Bytes {
     typedef unsigned char type __attribute__((vector_size(bytes), aligned(1), may_alias));
 };
 
+/// For each set of `elems` elements of `parts` parts each: the numbers of the parts that the set
+/// consists of; the rest is arbitrary.
+template <unsigned elems, unsigned parts>
+constexpr auto packing_orders = [] {
+    std::array<std::array<unsigned char, elems * parts>, 1 << elems> orders{};
+    for (unsigned set = 0; set < orders.size(); ++set)
+        for (unsigned e = 0, at = 0; e < elems; ++e)
+            for (unsigned p = 0; p < parts && (set >> e & 1) != 0; ++p)
+                orders[set][at++] = static_cast<unsigned char>(e * parts + p);
+    return orders;
+}();
+
 template <std::int64_t bytes>
 [[gnu::always_inline]] inline void move_fixed(char* d, const char* s) {
     __builtin_memcpy(d, s, bytes);
@@ -114,7 +126,7 @@ void rows_of(const LoopShape& l, const char* source, char* destination) {
                    destination + p * l.planes.stride.destination);
 }
 
-/// From two pieces per row on, by their number.
+/// Fills in the loops for short rows, indexed by the number of elements, two or more.
 template <std::int64_t bytes, std::size_t... k>
 constexpr void fill_short_rows(ShapeLoop* loops, std::index_sequence<k...>) {
     ((loops[k + 2] = rows_of<bytes, static_cast<std::int64_t>(k + 2)>), ...);

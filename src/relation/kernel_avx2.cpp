@@ -37,17 +37,6 @@ constexpr bool stores_stream = true;
     v[0] = low;
 }
 
-/// For each set of elements of a vector: the 4-byte parts that it consists of, then any.
-template <std::int64_t bytes>
-constexpr auto packing_orders = [] {
-    constexpr int elems = 32 / bytes, parts = bytes / 4;
-    std::array<std::array<unsigned char, 8>, 1 << elems> orders{};
-    for (unsigned set = 0; set < orders.size(); ++set)
-        for (unsigned e = 0, at = 0; e < elems; ++e)
-            for (unsigned p = 0; p < parts && (set >> e & 1) != 0; ++p)
-                orders[set][at++] = static_cast<unsigned char>(e * parts + p);
-    return orders;
-}();
 constexpr int block_elems = 8;
 /// The bits of the codes of a block that are `value`.
 [[gnu::always_inline]] inline std::uint32_t matching(const std::uint8_t* codes,
@@ -59,8 +48,8 @@ constexpr int block_elems = 8;
 /// The elements of a set at the front.
 template <std::int64_t bytes>
 [[gnu::always_inline]] inline Vector packed(Vector v, unsigned set) {
-    return _mm256_permutevar8x32_epi32(
-        v, _mm256_cvtepu8_epi32(_mm_loadu_si64(packing_orders<bytes>[set].data())));
+    const auto& order = packing_orders<32 / bytes, bytes / 4>[set];  // of 4-byte parts
+    return _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(_mm_loadu_si64(order.data())));
 }
 /// Beyond this, one element at a time takes less time (measured).
 template <std::int64_t bytes>

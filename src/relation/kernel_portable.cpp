@@ -25,7 +25,7 @@ constexpr std::int64_t inline_piece_bytes = 256;
 
 #include "copy_loops_body.hpp"
 
-// One lane, as SSE2 and NEON have it; without either, the compiler takes it apart.
+// One lane, as in SSE2 and NEON; without either, the compiler splits it into scalars.
 typedef long long Vector __attribute__((vector_size(16)));
 constexpr int vector_lanes = 1;
 
@@ -44,17 +44,6 @@ constexpr bool stores_stream = false;
 
 #if defined(DATAMOVER_PACKS)
 
-/// For each set of elements of a vector: the bytes that it consists of, then any.
-template <std::int64_t bytes>
-constexpr auto packing_orders = [] {
-    constexpr unsigned elems = 16 / bytes;
-    std::array<std::array<unsigned char, 16>, 1 << elems> orders{};
-    for (unsigned set = 0; set < orders.size(); ++set)
-        for (unsigned e = 0, at = 0; e < elems; ++e)
-            for (unsigned b = 0; b < bytes && (set >> e & 1) != 0; ++b)
-                orders[set][at++] = static_cast<unsigned char>(e * bytes + b);
-    return orders;
-}();
 constexpr int block_elems = 8;
 /// The bits of the codes of a block that are `value`.
 [[gnu::always_inline]] inline std::uint32_t matching(const std::uint8_t* codes,
@@ -66,8 +55,8 @@ constexpr int block_elems = 8;
 /// The elements of a set at the front.
 template <std::int64_t bytes>
 [[gnu::always_inline]] inline Vector packed(Vector v, unsigned set) {
-    return reinterpret_cast<Vector>(
-        vqtbl1q_u8(reinterpret_cast<uint8x16_t>(v), vld1q_u8(packing_orders<bytes>[set].data())));
+    const uint8x16_t order = vld1q_u8(packing_orders<16 / bytes, bytes>[set].data());
+    return reinterpret_cast<Vector>(vqtbl1q_u8(reinterpret_cast<uint8x16_t>(v), order));
 }
 /// As with AVX2; not measured.
 template <std::int64_t bytes>

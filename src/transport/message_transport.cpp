@@ -57,7 +57,7 @@ struct ChunkMessages {
     static constexpr auto none = static_cast<std::size_t>(-1);
 
     bool complete() const { return completed == program.chunks(); }
-    /// Where the message of a chunk is that a place has.
+    /// The message of a chunk that occupies a place.
     std::byte* message(std::size_t chunk, std::size_t place) const {
         if (!buffers) return program.in_place(chunk);
         return buffers->data + static_cast<std::int64_t>(place) * buffer_bytes;

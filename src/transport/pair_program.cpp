@@ -220,7 +220,7 @@ bool PairProgram::packs_as(const PairProgram& other) const {
     const auto pieces_of = [](const PairProgram& program, const Segment& s) {
         return program.units_[s.unit].relation.pieces(program.array_side_, s.array);
     };
-    // Segment by segment: between them a message has gaps.
+    // Segment by segment, because a message may have gaps between them.
     const auto same_segment = [&](const Segment& mine, const Segment& theirs) {
         return mine.message_offset_bytes == theirs.message_offset_bytes &&
                std::ranges::equal(pieces_of(*this, mine), pieces_of(other, theirs), same_piece);

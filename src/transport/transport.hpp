@@ -67,13 +67,13 @@ inline void clear_signal_lines(std::byte* memory, std::size_t count, std::uint64
         new (memory + sizeof(BindingLine) + sizeof(SignalLine) * i) SignalLine{};
 }
 
-/// A peer's number of the binding, for as long as the peer keeps its side of the mover.
+/// A peer's number of the binding. It changes when the peer frees its side of the mover.
 class PeerBinding {
 public:
     explicit PeerBinding(const std::atomic<std::uint64_t>& number)
         : number_(&number), known_(number.load(std::memory_order_acquire)) {}
 
-    /// Throws peer_failed where the peer has given its side back.
+    /// Throws peer_failed if the peer has freed its side.
     void require(std::int64_t peer) const {
         if (number_->load(std::memory_order_acquire) == known_) return;
         throw make_error(ErrorCode::peer_failed, "process ", peer,

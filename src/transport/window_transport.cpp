@@ -12,7 +12,6 @@
 // to wait for, also where the host has died or computes meanwhile.
 #include <algorithm>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -234,7 +233,8 @@ private:
 
     MPI_Request& waiting(std::size_t place) { return requests_[2 * place + 1]; }
 
-    /// Begins to tell, or to hear, where a chunk is ("ready", by the host) or that it was moved.
+    /// Starts to send, or to receive, where a chunk is ("ready", sent by the host) or that it has
+    /// been moved ("done", sent by the caller).
     void message(std::size_t place, bool tells) {
         const WindowPair& pair = pairs_[places_[place].pair];
         WindowMemory::Words& words = memory_->words[place];

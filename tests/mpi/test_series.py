@@ -10,7 +10,7 @@ import xarray as xr
 import zarr
 
 import datamover as dm
-from datamover.files import growing_array
+from datamover.files import block_chunks, growing_array
 
 
 def layouts(rng, comm, dims):
@@ -329,7 +329,7 @@ def test_a_series_that_cannot_be_made_leaves_the_old_one(comm, place):
 
 def test_arrays_without_elements_keep_the_extents_of_their_chunks(comm, place):
     layout = dm.IndexList((0, 5), [[] for _ in range(comm.size)])
-    assert growing_array.chunk_shape(layout) == (1, 5)
+    assert block_chunks.chunk_shape(layout) == (1, 5)
     field = dm.Array(layout, "f8", comm=comm)
     with dm.series(f"{place}/a.zarr", {"u": field}, comm=comm) as run:
         run.append()

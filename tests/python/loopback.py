@@ -39,9 +39,10 @@ class Ranges(Silent):
 
 
 class Gate(Silent):
-    """Passes requests on to another server, but only so many changes until the gate opens.
+    """Forwards requests to another server.
 
-    Changes that have waited at the gate are never made, and are not answered.
+    Until the event `is_open` is set, each change takes one of the semaphore `changes`. Changes that
+    find none left wait for the event, and are then dropped without an answer.
     """
 
     def __init__(self, *said, server, changes, is_open, directory):

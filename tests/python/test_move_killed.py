@@ -233,7 +233,6 @@ def test_a_signal_ends_a_process_of_a_launcher_whose_mpi_never_starts(tmp_path, 
 
 
 def test_what_killed_ones_of_this_machine_left_is_removed_by_any_move(tmp_path, caplog):
-
     np.save(tmp_path / "a.npy", np.arange(6.0))
     left = [intermediate.NAME, "c.zarr"]
     left = [unfinished.temporary_path(str(tmp_path / name), launch.new_token()) for name in left]

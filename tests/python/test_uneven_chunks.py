@@ -64,6 +64,12 @@ def boxes_of(chunks, shape):
     return {tuple(a for a, _ in box): tuple(b for _, b in box) for box in itertools.product(*pairs)}
 
 
+def drawn_box(data, shape):
+    """A box of elements of an array: its first element, and its end."""
+    lo = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
+    return lo, tuple(data.draw(st.integers(a + 1, n)) for a, n in zip(lo, shape, strict=True))
+
+
 class InMemory(Reader):
     """An array with chunks that notes what is read and written."""
 
@@ -86,12 +92,12 @@ class InMemory(Reader):
         self._at(lo, part)[...] = part.view(self.array.dtype)
 
 
-@settings(QUICK, max_examples=max(1, settings().max_examples))
+@QUICK
 @given(st.data(), SHAPES)
 def test_each_chunk_is_written_once_and_whole(data, shape):
     values = np.arange(math.prod(shape), dtype="i4").reshape(shape)
-    lo = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
-    inner = tuple(data.draw(st.integers(1, n - a)) for a, n in zip(lo, shape, strict=True))
+    lo, hi = drawn_box(data, shape)
+    inner = tuple(b - a for a, b in zip(lo, hi, strict=True))
     axes = tuple(data.draw(st.permutations(range(len(shape)))))
     flat = data.draw(st.sampled_from(["neither", "source", "sink"]))
     grid = (1,) * len(shape)
@@ -117,7 +123,7 @@ def test_each_chunk_is_written_once_and_whole(data, shape):
         pipeline._memory = lambda lo: allocated.append(found := taken(lo)) or found  # noqa: B023
         pipeline.run()
         most = max([most, *(memory.nbytes for memory in allocated)])
-    expected = values[tuple(slice(a, a + n) for a, n in zip(lo, inner, strict=True))]
+    expected = values[tuple(map(slice, lo, hi))]
     assert np.array_equal(writer.array, expected.transpose(axes))
     assert len(reader.reads) == plan.reads and most <= plan.group_bytes
     if flat != "sink":
@@ -245,10 +251,7 @@ def test_zarr_python_reads_what_was_moved(drawn, data):
     assert made.metadata.dimension_names == (names and tuple(names))
     assert sorted(os.listdir(f"{place}/b.zarr")) == sorted(os.listdir(source))
 
-    region = []
-    for n in shape:
-        begin = data.draw(st.integers(0, n - 1))
-        region.append((begin, data.draw(st.integers(begin + 1, n))))
+    region = list(zip(*drawn_box(data, shape), strict=True))
     axes = tuple(data.draw(st.permutations(range(values.ndim))))
     expected = values[tuple(slice(*one) for one in region)].transpose(axes)
     move(source, f"{place}/c.zarr", region=region, axes=axes)
@@ -290,15 +293,12 @@ def test_programs_read_and_change_what_zarr_python_wrote(drawn, data):
     layout = dm.BlockCyclic(shape, f"({', '.join('*' * len(shape))})", nprocs=1)
     whole = dm.redistribute(layout, layout)
     largest = math.prod(map(max, opened(source).write_chunk_sizes)) * values.itemsize
-    got, most = (
-        np.zeros(shape, values.dtype),
-        2 * largest * data.draw(st.sampled_from([1, 5, 1000])),
-    )
+    got = np.zeros(shape, values.dtype)
+    most = 2 * largest * data.draw(st.sampled_from([1, 5, 1000]))
     with dm.files.open(source, layout, comm=COMM, max_bytes=most) as file:
         dm.Mover(whole, file, got)()
     assert np.array_equal(got, values)
-    lo = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
-    hi = tuple(data.draw(st.integers(a + 1, n)) for a, n in zip(lo, shape, strict=True))
+    lo, hi = drawn_box(data, shape)
     part = dm.redistribute(layout, layout, None, dm.Region(lo, hi), dm.Region(lo, hi))
     with dm.files.open(source, layout, comm=COMM, mode="r+", max_bytes=most) as file:
         mover = dm.Mover(part, np.full(shape, 7, values.dtype), file)
@@ -401,7 +401,7 @@ def test_datasets_of_xarray_keep_their_chunks(tmp_path):
     with zarr.config.set({"array.rectilinear_chunks": True}):
         found = xr.open_zarr(place, chunks=None, consolidated=False)
         if found.u.encoding["chunks"] != ((3, 5, 2), 4):
-            pytest.skip("this xarray does not tell such chunks")
+            pytest.skip("this xarray does not return such chunks")
         to_zarr(found, tmp_path / "b.zarr")
         to_zarr(found.isel(y=slice(1, 8)), tmp_path / "c.zarr")
         to_zarr(found, tmp_path / "d.zarr", {"y": 4})
@@ -444,11 +444,8 @@ def test_on_the_command_line(tmp_path, processes):
 def test_format_2_is_read_without_warnings(tmp_path):
     zarr.create_array(tmp_path / "a.zarr", data=np.arange(10), chunks=(4,), zarr_format=2)
     with warnings.catch_warnings(action="error"):
-        assert chunk_of_file(tmp_path / "a.zarr") == (4,)
-
-
-def chunk_of_file(path):
-    return zarr_traits.granule_of(zarr.open_array(path, mode="r"))
+        array = zarr.open_array(tmp_path / "a.zarr", mode="r")
+        assert zarr_traits.granule_of(array) == (4,)
 
 
 @needs_zarr

@@ -296,7 +296,7 @@ TEST(BoxLists, ManyEqualBoxesTakeAFewWordsEach) {
     EXPECT_LE(plan::compile(part, side, side).nbytes(), 24 * sections + 4096);
 }
 
-/// Boxes are told apart by where they begin, other pieces by their source region.
+/// Pieces are numbered: the number of a box is where it begins, that of another its source region.
 TEST(BoxLists, PartsAreInOrderOfTermAndBlocksAndKeepTheOrderOfEquals) {
     struct Added {
         std::int64_t peer, term, source_block, destination_block, number;

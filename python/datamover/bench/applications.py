@@ -31,7 +31,7 @@ CASES = tuple(
         ("nas_ft", "SWA", ()),
         ("nas_mg", "SWA", ()),
         ("summa", ("700", "1111", "1400"), ("64",)),
-        *((name, "SWA", ("10",)) for name in ("nas_lu", "nas_bt", "nas_sp")),
+        *((name, "SWA", ("10",)) for name, of in apps.APPLICATIONS.items() if not of.solves),
     )
     for size in sizes
 )

@@ -66,7 +66,7 @@ def created(file: File, zarr_format: Any = 3) -> Iterator[Any]:
 
         packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
         more: dict[str, Any] = packed if file["codec"] == "gzip" else {}
-        if file["kind"] == "nc":  # time has no end
+        if file["kind"] == "nc":  # the time dimension is unlimited
             more["maxshape"] = (None, *shape[1:])
         with h5py.File(path, "w") as within:
             yield within.create_dataset(DATASET, shape, dtype, chunks=tuple(file["chunks"]), **more)

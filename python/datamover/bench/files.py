@@ -226,7 +226,7 @@ def _write_source(source: File, array: np.ndarray, rechunker: bool) -> None:
 
 
 def _write_netcdf(source: File, array: np.ndarray, first: int = 0) -> None:
-    """Write an array with its coordinates; the first dimension is time, whose extent is open."""
+    """Write an array with its coordinates; the first dimension is time, which is unlimited."""
     with created(source) as file:
         file[...] = array
         for d, (name, extent) in enumerate(zip("zyx", array.shape, strict=True)):
@@ -262,7 +262,7 @@ def _our_command(case: dict[str, Any], processes: int) -> list[str]:
 def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
     """Compare some of the output, spread over all of it, with the array."""
     path = case["output"]["path"]
-    # Rechunker writes it within its directory; one of a NetCDF file is next to its coordinates.
+    # Rechunker writes it within its directory; that of a NetCDF file is next to its coordinates.
     within = [place for place in (f"{path}/a.zarr", f"{path}/{DATASET}") if os.path.isdir(place)]
     output = case["output"] | {"path": (within or [path])[0]}
     if output["kind"] == "zarr" and os.path.isfile(path):  # NCO and CDO write NetCDF

@@ -55,7 +55,7 @@ def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
     import zarr  # noqa: F401  (the first use imports it)
 
     import datamover as dm
-    import datamover.files.formats
+    import datamover.files.format_choice
     import datamover.files.state
 
     datamover.files.format_choice.known()  # imports the rest of what the first use imports

@@ -145,7 +145,8 @@ def shared_memory(ends: Any) -> Way:
         raise Unsupported("the processes are on different machines")
     sizes = [ends.array[rows].size for rows in ends.pieces.values()]
     room = -(-ends.world.allreduce(max(sizes, default=0), MPI.MAX) // 16) * 16
-    # What each side has done, in cache lines of its own, checksums, and slots.
+    # Numbers of steps that are sent and taken, and checksums, each in cache lines of its own; then
+    # the slots.
     heads = [(name, "i8", 16) for name in ("sent", "taken", "checksums")]
     kind = np.dtype([*heads, ("slots", "f8", (SLOTS, room))])
     nbytes = kind.itemsize * ends.senders * ends.receivers
@@ -220,7 +221,7 @@ def sst(ends: Any) -> Way:
     own, mode = str(ends.part.rank), adios2.bindings.Mode
     ios: dict[int, Any] = {}
     engines: dict[int, Any] = {}
-    #: Of a sending process; all of its messages are in its one stream.
+    # Used by a sending process, which sends all of its messages in one stream.
     messages = {o: np.ascontiguousarray(ends.array[rows]) for o, rows in ends.pieces.items()}
     variables = {}
     for name in [0] if ends.sends else list(ends.pieces):
@@ -253,7 +254,7 @@ def sst(ends: Any) -> Way:
     def close() -> None:
         for engine in engines.values():
             engine.close()
-        adios.remove_all_ios()  # it is kept until here: with it the streams end
+        adios.remove_all_ios()  # also keeps `adios` until here: its streams end with it
         ends.wait_for_all()
         if ends.world.rank == 0:
             shutil.rmtree(place, ignore_errors=True)

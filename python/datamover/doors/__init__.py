@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.arguments import integers
-from datamover.collective_calls import address_of, agreeing, refused_by
+from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import Error, InvalidArgument, Unsupported, WrongType
 from datamover.layouts import Layout
+from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,8 +138,11 @@ def layout_of(
     if comm is None:
         comm = _communicator(x, ghosts)
     else:
-        # The others may have passed a valid one. With ghosts, each array of PETSc gives its own.
-        address_of(comm, agreeing, (_known_communicator(x, ghosts=True), x))
+        try:
+            comm_address(comm)
+        except Error as error:
+            # The others may have passed a valid one. With ghosts, each array of PETSc has its own.
+            agreeing((_known_communicator(x, ghosts=True), x), {}, error)
     if comm is None:
         return describe()
     return settled(comm, describe, partners)

@@ -19,7 +19,7 @@ import numpy as np
 from datamover.arguments import is_several
 from datamover.errors import InvalidArgument, WrongType
 
-#: Sizes of chunks that a text has.
+#: Maximum number of chunk sizes in a text.
 MOST_SHOWN = 20
 #: A chunk extent, or the sizes of all chunks, of each dimension, as users pass them.
 Sizes = tuple[Any, ...]
@@ -78,7 +78,7 @@ class Uneven(int):
 
 
 def shown(sizes: Sequence[int]) -> str:
-    """Return sizes as they are passed to the command; of many, the first ones."""
+    """Return sizes in the form of the command line; if there are many, only the first ones."""
     more = f"+... ({len(sizes):,} chunks)" if len(sizes) > MOST_SHOWN else ""
     return "+".join(map(str, sizes[:MOST_SHOWN])) + more
 
@@ -109,17 +109,19 @@ def said_sizes(value: Any, name: str) -> Sizes:
 
 
 def grids(what: str, sizes: Sizes, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the chunks of an array whose dimensions are as many; raise for wrong sizes."""
+    """Return the chunks of an array, given for each dimension; raise for wrong sizes."""
     for d, (one, n) in enumerate(zip(sizes, shape, strict=True)):
         if isinstance(one, tuple) and (min(one, default=0) < 1 or sum(one) != n):
             raise InvalidArgument(
                 f"{what} {shown(one) or '()'} of dimension {d} must be positive and have {n} "
                 f"elements together; they have {sum(one)}"
             )
-    return tuple(
-        window(itertools.accumulate(one), 0, n) if isinstance(one, tuple) else one
-        for one, n in zip(sizes, shape, strict=True)
-    )
+    return tuple(map(chunks_of, sizes, shape))
+
+
+def chunks_of(sizes: Any, extent: int) -> int:
+    """Return the chunks of a dimension from their extent, or from the sizes of all."""
+    return window(sizes if isinstance(sizes, int) else itertools.accumulate(sizes), 0, extent)
 
 
 def several_extents(chunks: Sequence[int] | None) -> bool:
@@ -130,7 +132,7 @@ def several_extents(chunks: Sequence[int] | None) -> bool:
 def window(chunk: Any, begin: int, extent: int) -> int:
     """Return the chunks of the part of a dimension that begins at `begin`, cut at its ends.
 
-    An int stays, since it counts from any begin of a chunk.
+    An int is returned unchanged: such chunks are counted from the begin of the part.
 
     Parameters
     ----------

@@ -341,7 +341,7 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
     the other. In this dimension, at most one group began before a row and one ends after it. Rows
     begin at multiples of the greatest common divisor of both extents, counted from the begin of a
     group, so that only some extents have rows with both of these and all groups that fit a row.
-    Of chunks of several extents, the row that meets most groups counts.
+    If chunks have several extents, the row that meets most groups counts.
     """
     peak = whole = 1
     for d in reversed(order):

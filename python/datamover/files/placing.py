@@ -34,7 +34,6 @@ from datamover.mpi import gathered
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2

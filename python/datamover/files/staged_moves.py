@@ -150,7 +150,6 @@ class StagedMoves:
         self._options = options
         self._bound: dict[int, Mover] = {}
         self._staging: list[Array | None] = [None] * len(moves)
-        self._layouts: list[FloorPlan | None] = [None] * len(moves)
         try:
             self.stage(0)
         except BaseException:
@@ -160,15 +159,16 @@ class StagedMoves:
     def stage(self, k: int) -> None:
         """Provide the staging memory of step k, if it has another layout. Collective."""
         for i, move in enumerate(self._moves):
-            if k >= len(move.steps) or self._layouts[i] is move.steps[k].staging:
+            if k >= len(move.steps):
+                continue
+            layout, held = move.steps[k].staging, self._staging[i]
+            if held is not None and held.layout is layout:
                 continue
             self.free_movers()
-            if (held := self._staging[i]) is not None:
+            if held is not None:
                 held.close()
-            self._staging[i] = self._layouts[i] = None
-            layout = move.steps[k].staging
+            self._staging[i] = None
             self._staging[i] = Array(layout, move.dtype, order=move.order, comm=self._comm)
-            self._layouts[i] = layout
 
     def mover(self, k: int) -> Mover:
         """Return the mover of step k; bind it unless it is bound. Collective."""
@@ -225,8 +225,9 @@ class StagedMoves:
     def close(self) -> None:
         """Give all memory back. Local."""
         self.free_movers()
-        for staging in filter(None, self._staging):
-            staging.close()
+        for staging in self._staging:
+            if staging is not None:
+                staging.close()
         self._staging.clear()
 
 

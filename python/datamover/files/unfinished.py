@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unfinished outputs: their hidden names, the locks of their owners, and what killed ones leave."""
+"""Unfinished outputs: their hidden names, their locks, and leftovers of killed processes."""
 
 from __future__ import annotations
 

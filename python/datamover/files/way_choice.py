@@ -37,7 +37,7 @@ def places(
 ) -> tuple[Any, str, MoveOptions]:
     """Return the real paths, and checked options with the datasets that the names contain.
 
-    Of many files that are joined, the source is a tuple of paths.
+    If many files are joined, the source is a tuple of paths.
     """
     output, output_member = names.split_member(output)
     if options.along is not None:
@@ -105,10 +105,8 @@ def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
     from datamover.files.append_to_zarr import AppendToZarr
     from datamover.files.many_files import Many
 
-    along, to = (
-        formats.option("along", options.along),
-        format_choice.of_output(output, options).name,
-    )
+    along = formats.option("along", options.along)
+    to = format_choice.of_output(output, options).name
     if to not in ("zarr", "hdf5") or options.output_member is not None:
         raise Unsupported(f"{along} writes a Zarr group or an HDF5 file; {output} is neither")
     kind = _kind(paths[0], to, options)

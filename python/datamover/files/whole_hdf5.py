@@ -40,7 +40,6 @@ from datamover.files.whole import OfOne, ToZarr, Way
 #: Attributes by which scales and their arrays refer to each other: scales are attached again.
 OF_SCALES = {"DIMENSION_LIST", "REFERENCE_LIST"}
 
-
 #: Maximum number of datasets named in one line.
 MOST_NAMED = 4
 

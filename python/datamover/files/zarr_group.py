@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -18,14 +17,13 @@ from typing import Any
 
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, unfinished
-from datamover.files.formats import Late
+from datamover.files.formats import Late, log
 from datamover.files.json_values import dumps
 
 #: The key in `zarr.json` of format 3, and the object of format 2.
 KEY, OBJECT = "consolidated_metadata", ".zmetadata"
 #: Errors of the library that mean that a store denies access.
 REFUSED = ("PermissionError", "PermissionDeniedError", "UnauthenticatedError")
-log = logging.getLogger("datamover")
 
 #: Objects with the metadata of a group, which are not members.
 METADATA = (*addresses.METADATA, ".zattrs", ".zmetadata")

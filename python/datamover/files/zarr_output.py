@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -23,12 +22,11 @@ from datamover.files.chunk_boxes import check_boxes, chunk_shape
 from datamover.files.chunk_grid import Uneven, several_extents
 from datamover.files.direct_zarr import DTYPES, numcodecs_form
 from datamover.files.flat import check_flat_dtype
-from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape, log
 from datamover.files.json_values import FILL_VALUE, valid
 from datamover.files.zarr_array import ZarrArray, bound, created, zarr_python
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 
-log = logging.getLogger("datamover")
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
 #: Properties of an array that is not from Zarr or HDF5.
 NOTHING_KEPT = ZarrTraits((), None, None, "auto", {})

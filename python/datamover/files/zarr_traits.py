@@ -6,14 +6,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
-import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from datamover.files.chunk_grid import Uneven, several_extents, window
+from datamover.files.chunk_grid import Uneven, chunks_of, several_extents, window
 from datamover.files.direct_zarr import SHUFFLES
 from datamover.files.formats import Shape
 from datamover.files.json_values import FILL_VALUE, MISSING, numbers
@@ -191,10 +190,7 @@ def granule_of(array: Any) -> Shape:
     """Return the chunks of an open array, or its shards."""
     if not is_rectilinear(array):
         return tuple(array.shards or array.chunks)
-    return tuple(
-        window(one if isinstance(one, int) else itertools.accumulate(one), 0, n)
-        for one, n in zip(array.metadata.chunk_grid.chunk_shapes, array.shape, strict=True)
-    )
+    return tuple(map(chunks_of, array.metadata.chunk_grid.chunk_shapes, array.shape))
 
 
 def traits_of(array: Any, where: str = "") -> ZarrTraits:
@@ -207,7 +203,7 @@ def _of_v3(array: Any, where: str) -> ZarrTraits:
     stored = granule_of(array)
     inner = _innermost(metadata.codecs, stored, is_rectilinear(array))
     chunks, are_in_shards, codecs, compressors = inner or (stored, False, {}, "auto")
-    # The last one that is listed may end with the array, within a chunk; not in a new array.
+    # The last shard in the list may end with the array, within a chunk. In a new array, none may.
     keeps_shards = are_in_shards and not any(
         n % chunk
         for shard, chunk in zip(stored, chunks, strict=True)

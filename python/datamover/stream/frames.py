@@ -363,7 +363,7 @@ class Frames:
                 try:
                     page.wish = view_of_words(said, self._known)
                 except Mismatch:
-                    page.told.pop("state", None)  # the page gets the state once more
+                    page.told.pop("state", None)  # so that the state is sent to the page again
             else:
                 raise InvalidArgument("the page sent a message of an unexpected type")
             page.wake.set()

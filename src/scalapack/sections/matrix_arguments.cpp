@@ -27,7 +27,7 @@ constexpr std::array<const char*, entry_count> entry_names{"DTYPE_", "CTXT_", "M
 
 using M = MatrixArguments;
 
-/// All its members are words. An address means something only on its process, but for NULL.
+/// The members of M, which are words. Except for NULL, an address is valid only on its process.
 using MatrixWords = std::array<std::int64_t, sizeof(M) / sizeof(std::int64_t)>;
 static_assert(std::has_unique_object_representations_v<M>);
 

@@ -24,7 +24,7 @@ struct MatrixArguments {
     std::int64_t nprow = 0, npcol = 0;  ///< 0 where the process knows nothing of the matrix
     std::int64_t grid_row = -1;         ///< of this process; -1 outside the grid
     std::int64_t grid_column = -1;
-    std::array<std::int64_t, 9> descriptor{};  ///< DTYPE and CTXT are not looked at
+    std::array<std::int64_t, 9> descriptor{};  ///< DTYPE and CTXT are ignored
 
     bool known() const { return nprow > 0; }
     bool in_grid() const { return grid_row >= 0; }
