@@ -353,10 +353,12 @@ def test_memory_is_released_with_the_plan(comm):
 
 def test_a_plan_that_is_dropped_in_flight_ends_the_transforms_of_the_others(comm):
     own = comm.Dup()  # of no use afterwards
+    n = 2 * comm.size  # each process has elements in both layouts, so that all wait for the last
+    rows = dm.BlockCyclic((n, n), "(block, *)", comm.size)
     gc.collect()
     gc.disable()
     try:
-        fft, _ = plans(own)
+        fft = dm.fft.Plan((n, n), "c16", layout=rows, output_layout=rows, comm=own)
         fft.forward.start()
         comm.barrier()  # nobody hears of it in start()
         if comm.rank == comm.size - 1:
