@@ -20,9 +20,9 @@ def main() -> None:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except OSError as error:
-        from datamover import move_command
+        from datamover.terminal import print_error
 
-        move_command.print_error(error)
+        print_error(error)
         _drop_output()
         sys.exit(1)
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import typer
 
-from datamover import __version__, launch, move_command, stream_command
+from datamover import __version__, move_command, stream_command, terminal
 from datamover.arguments import MOST_BYTES
 from datamover.command_options import App, option
 from datamover.errors import InvalidArgument
+from datamover.terminal import errors_to_exit
 
 _PICTURE = "Draw which process owns which elements, and how much each sends to every other."
 app = App(
@@ -108,7 +109,7 @@ def explain(
     from datamover.explanation_tables import as_tables
     from datamover.picture import check_drawable, draw
 
-    with move_command.errors_to_exit():
+    with errors_to_exit():
         if png_file is not None:
             check_drawable(png_file)
         _check_sizes(
@@ -126,7 +127,7 @@ def explain(
         if str(json_file) == "-":
             typer.echo(found.dumps())
         else:
-            launch.console().print(as_tables(found, top, verbose))
+            terminal.console().print(as_tables(found, top, verbose))
             if json_file is not None:
                 json_file.write_text(found.dumps())
         if png_file is not None:

@@ -13,6 +13,8 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
+from datamover.terminal import print_error
+
 
 class _PlainHelp:
     """Help without braces around arguments, and without the type of flags, Typer's own included."""
@@ -56,8 +58,6 @@ class _Group(_PlainHelp, TyperGroup):
 
 
 def _print_usage_error(message: str, ctx: Any) -> None:
-    from datamover.move_command import print_error
-
     if not ctx:
         print_error(message)
         return

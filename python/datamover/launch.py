@@ -15,15 +15,14 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from datamover import lifeline, tied
+from datamover import lifeline, terminal, tied
 from datamover.errors import InvalidState, MpiFailed
 from datamover.mpi_modules import no_mpi
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-    from rich.console import Console
 
 #: Variables in which launchers pass the number of processes: MPICH's Hydra, Open MPI, MVAPICH,
 #: Cray PALS, Slurm's srun. (SLURM_NTASKS is not used: a batch script that runs alone has it too.)
@@ -62,7 +61,6 @@ STATUS_FILE = "DATAMOVER_STATUS_FILE"
 DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
 #: Output of MPICH's launcher that adds nothing to the message of this program.
 LAUNCHER_BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
-TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
 #: Seconds after which a signal is seen at the latest while processes run.
 SIGNAL_SECONDS = 0.5
 
@@ -368,20 +366,7 @@ def fitting_mpiexec() -> str:
 
 
 def _environment() -> dict[str, str]:
-    widths = [
-        str(_width(stream)) if stream.isatty() else "0" for stream in (sys.stdout, sys.stderr)
-    ]
-    return {
-        **outer_environment(),
-        TERMINAL_WIDTHS: ",".join(widths),
-        **open_mpi_environment(),
-    }
-
-
-def _width(stream: TextIO) -> int:
-    from rich.console import Console
-
-    return Console(file=stream).width
+    return {**outer_environment(), terminal.WIDTHS: terminal.widths(), **open_mpi_environment()}
 
 
 def open_mpi_environment() -> dict[str, str]:
@@ -410,18 +395,6 @@ def leave(code: int, rank: int) -> int:
     return 0
 
 
-def is_terminal(stderr: bool = False) -> bool:
-    """Return whether the output ends on a terminal, also under mpiexec."""
-    width = _width_of_launcher(stderr)
-    return (sys.stderr if stderr else sys.stdout).isatty() if width is None else width > 0
-
-
-def _width_of_launcher(stderr: bool) -> int | None:
-    """Return the width of the terminal of an output, 0 for none; None without `_environment`."""
-    widths = os.environ.get(TERMINAL_WIDTHS)
-    return None if widths is None else int(widths.split(",")[1 if stderr else 0])
-
-
 def new_token() -> str:
     """Return 12 hexadecimal digits for the name of an unfinished output; 6 name the kernel.
 
@@ -447,13 +420,3 @@ def too_many(nprocs: int) -> str:
     if nprocs <= most:
         return ""
     return f"{nprocs:,} processes would be started on {cores} cores; at most {most:,} are"
-
-
-def console(stderr: bool = False) -> Console:
-    """Return a console that is a terminal if the output ends on one, also under mpiexec."""
-    from rich.console import Console
-
-    width = _width_of_launcher(stderr)
-    if width is None:
-        return Console(stderr=stderr)
-    return Console(stderr=stderr, force_terminal=width > 0, width=width or None)

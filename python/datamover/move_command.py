@@ -20,8 +20,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from datamover import launch, lifeline, tied
+from datamover import launch, lifeline, terminal, tied
 from datamover.errors import Error, InvalidArgument, IoFailed
+from datamover.terminal import bold, print_error
 
 #: A progress bar appears when the work has taken this long.
 PATIENCE_SECONDS = 1.0
@@ -35,7 +36,7 @@ DESCRIPTION = (
 EXAMPLES = """\
 datamover move in.npy out.zarr --chunks 64,64,64
 datamover move run.h5:/u u.npy --region 0:10,:,: --output-dtype f4
-datamover move 'tas_*.nc' tas.zarr --along time --chunks 8760,72,144 -n 2"""
+datamover move tas_*.nc tas.zarr --along time --chunks 8760,72,144 -n 2"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -55,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
     def parse_all(self, words: list[str]) -> argparse.Namespace:
         """Parse all arguments. Exits if one is wrong."""
         try:
-            said, others = self.parse_known_args(words)
+            said, others = self.parse_known_intermixed_args(words)
         except argparse.ArgumentError as e:
             self.error(self._words_of(e))
         if others:
@@ -72,9 +73,6 @@ class _Parser(argparse.ArgumentParser):
         return f"{e.argument_name} needs a value: {action.option_strings[-1]} {action.metavar}"
 
     def _words_of_unknown(self, word: str) -> str:
-        if not word.startswith("-"):
-            hint = "; put a pattern in quotes" if "--along" in sys.argv else ""
-            return f"{word!r} is one argument too many after INPUT and OUTPUT{hint}"
         import difflib
 
         near = difflib.get_close_matches(word, self._option_string_actions, n=1)
@@ -155,7 +153,7 @@ def _parser() -> _Parser:
     order: dict[str, Any] = {"type": _order, "metavar": "C|F"}
     file_format: dict[str, Any] = {"metavar": "npy|raw|zarr|hdf5"}
     read = "An .npy, raw, Zarr or HDF5 file, or a dataset run.h5:/u. Addresses (https://...) too."
-    add("source", metavar="INPUT", help=read)
+    add("inputs", nargs="+", metavar="INPUT...", help=f"{read} Several files with --along.")
     add("output", metavar="OUTPUT", help=".npy, raw, Zarr (also s3://...), HDF5, run.h5:/u.")
     processes = "Number of processes to start (not under mpiexec or srun)."
     add("-n", "--nprocs", type=_count_of("processes"), metavar="N", help=processes)
@@ -185,7 +183,7 @@ def _parser() -> _Parser:
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
     names = "Names of the output's dimensions (Zarr, HDF5), such as t,y,x."
     add("--dims", type=lambda text: tuple(text.split(",")), metavar="NAME,...", help=names)
-    joined = "Join the files that match INPUT along this dimension. Quote the pattern: 'tas_*.nc'."
+    joined = "Join the inputs along this dimension. INPUT may be a pattern in quotes, 'tas_*.nc'."
     add("--along", metavar="NAME", help=joined)
     appended = "With --along: append the files to the existing Zarr group."
     add("--append", action="store_true", help=appended)
@@ -275,13 +273,14 @@ def run(words: list[str]) -> int:
     """Run the command with the arguments after `move`; return the exit code."""
     parser = _parser()
     said = parser.parse_all(words)
+    said.source = said.inputs[0] if len(said.inputs) == 1 else said.inputs
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
     if said.dry_run and launch.inside_launcher():
         parser.error("--dry-run: it works in a single process only; pass -n for a plan for several")
     if not said.dry_run and not launch.inside_launcher() and several:
         _check_count(parser, said.nprocs)
         return _start_processes(said)
-    if any("://" in name for name in (said.source, said.output)):
+    if any("://" in name for name in (*said.inputs, said.output)):
         import logging
 
         # zarr-python makes several requests to a store, and raises one error.
@@ -321,7 +320,7 @@ def _run(said: argparse.Namespace, several: bool) -> int:
 def _options_of(said: argparse.Namespace) -> Any:
     from datamover.files.formats import MoveOptions
 
-    others = ("source", "output", "nprocs", "dry_run", "json", "quiet")
+    others = ("inputs", "source", "output", "nprocs", "dry_run", "json", "quiet")
     return MoveOptions(**{k: v for k, v in vars(said).items() if k not in others})
 
 
@@ -474,7 +473,7 @@ def _progress_bar(wanted: bool) -> Iterator[Callable[[int], Callable[[int], None
     """
     begin, done_bytes = time.monotonic(), 0
     bar: Any = None
-    wanted = wanted and launch.is_terminal(stderr=True)
+    wanted = wanted and terminal.is_terminal(stderr=True)
 
     def start(total_bytes: int) -> Callable[[int], None]:
         def tell(nbytes: int) -> None:
@@ -504,7 +503,7 @@ def _shown_bar(total_bytes: int) -> Any:
         progress.DownloadColumn(),
         progress.TransferSpeedColumn(),
         progress.TimeRemainingColumn(),
-        console=launch.console(stderr=True),
+        console=terminal.console(stderr=True),
         transient=True,
     )
     bar.add_task("moving", total=total_bytes)
@@ -532,8 +531,8 @@ def _show(report: Any, said: argparse.Namespace) -> None:
         return
     from datamover.files.move_words import moved_words, time_words
 
-    print(f"{_bold(said.output)}  {moved_words(report)}")
-    print(time_words(report, _bold))
+    print(f"{bold(said.output)}  {moved_words(report)}")
+    print(time_words(report, bold))
 
 
 def _show_intention(said: argparse.Namespace, options: Any) -> None:
@@ -559,34 +558,5 @@ def _show_intention(said: argparse.Namespace, options: Any) -> None:
 def _print_intention(found: Any, output: str) -> None:
     from datamover.files.move_words import array_words, intention_words
 
-    print(f"{_bold(output)}  {array_words(found.spec)}")
+    print(f"{bold(output)}  {array_words(found.spec)}")
     print(intention_words(found))
-
-
-BOLD, RED = "\x1b[1m", "\x1b[1;31m"
-PLAIN = "\x1b[0m"
-
-
-def _bold(text: str) -> str:
-    return f"{BOLD}{text}{PLAIN}" if launch.is_terminal() else text
-
-
-def print_error(e: BaseException | str) -> None:
-    """Print an error in one line, without changes, in color if a terminal shows it."""
-    word = f"{RED}error:{PLAIN}" if launch.is_terminal(stderr=True) else "error:"
-    print(f"{word} {e}", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def errors_to_exit() -> Iterator[None]:
-    """Print an error of the library or the system, and exit with 1: for the other commands."""
-    import typer
-
-    try:
-        yield
-    except (Error, OSError) as e:
-        if isinstance(e, Error) or e.filename is None:
-            print_error(e)
-        else:
-            print_error(f"{e.filename}: {e.strerror}")
-        raise typer.Exit(1) from e

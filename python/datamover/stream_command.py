@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from datamover.command_options import App, option
-from datamover.move_command import errors_to_exit
+from datamover.terminal import errors_to_exit
 
 app = App(
     "Record, inspect or view a stream from another program.\n\nBy default, the token of a stream "

@@ -217,7 +217,7 @@ def test_help_of_move_looks_as_that_of_the_others():
         assert lines[1].startswith(" Usage: ") and any("─ Options ─" in line for line in lines)
         assert "AXES[k]" in done.stdout and "Show this message and exit." in done.stdout
     lines = [line.strip() for line in moves.stdout.splitlines()]
-    assert lines[1] == "Usage: datamover move [OPTIONS] INPUT OUTPUT"
+    assert lines[1] == "Usage: datamover move [OPTIONS] INPUT... OUTPUT"
     assert lines[3] == "Move an array, or all of an HDF5 file or Zarr group, to another file in"
     options = {action.option_strings[-1] for action in move_command._parser()._actions[3:]}
     assert all(f" {option} " in moves.stdout for option in options)
@@ -318,7 +318,6 @@ def test_a_launcher_of_another_mpi_is_refused(tmp_path, variable):
     ("words", "told"),
     [
         (["a"], "OUTPUT"),
-        (["a", "b", "c"], "'c' is one argument too many after INPUT and OUTPUT"),
         (["a", "b", "--order", "X"], "--order: 'X' is neither C nor F"),
         (["a", "b", "--chunks", "8,,8"], "--chunks: '8,,8' are not integers such as 64,64,64"),
         (["a", "b", "--chunks", "3+,4"], "--chunks: '3+,4' are not integers such as 64,64,64"),
@@ -337,6 +336,12 @@ def test_usage_errors_of_move_are_one_line(words, told):
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
     assert told in done.stderr
     assert done.stderr.endswith("; all options: datamover move --help\n")
+
+
+def test_several_inputs_need_along():
+    done = here("move", "a.npy", "c.npy", "b.npy")
+    told = "error: the input is ['a.npy', 'c.npy']; several files need --along\n"
+    assert (done.exit_code, done.stderr) == (1, told)
 
 
 @pytest.mark.parametrize(

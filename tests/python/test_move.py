@@ -13,7 +13,7 @@ from mpi4py import MPI
 from typer.testing import CliRunner
 
 import datamover as dm
-from datamover import cli, launch, move_command
+from datamover import cli, move_command, terminal
 from datamover.files import array_steps, move
 
 COMM = MPI.COMM_SELF
@@ -155,7 +155,7 @@ def test_progress_tells_every_byte_twice(tmp_path):
 
 def test_the_progress_bar_ends_at_all_and_is_gone_when_the_report_comes(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", sample((30, 23, 19), "i2"))
-    monkeypatch.setenv(launch.TERMINAL_WIDTHS, "80,80")
+    monkeypatch.setenv(terminal.WIDTHS, "80,80")
     monkeypatch.setattr(move_command, "PATIENCE_SECONDS", 0.0)
     words = ["move", tmp_path / "a.npy", tmp_path / "b.zarr", "--max-bytes", 2000]
     done = CliRunner().invoke(cli.app, [*map(str, words), "--chunks", "5,5,5"])

@@ -96,10 +96,12 @@ def test_xarray_reads_the_files_together(tmp_path, rng, axis, stored):
 
 
 @pytest.mark.parametrize("nprocs", [1, 2])
-def test_the_command_joins_files(tmp_path, rng, nprocs):
+@pytest.mark.parametrize("are_listed", [False, True])
+def test_the_command_joins_files(tmp_path, rng, nprocs, are_listed):
     paths = split(tmp_path, whole(rng, 23), [5, 7, 1, 10])
+    inputs = paths if are_listed else [str(tmp_path / "tas_*.nc")]
     words = ["--along", "time", "--chunks", "9,2,4", "-n", str(nprocs)]
-    command = [sys.executable, "-m", "datamover", "move", str(tmp_path / "tas_*.nc")]
+    command = [sys.executable, "-m", "datamover", "move", *inputs]
     out = tmp_path / "tas.zarr"
     done = subprocess.run([*command, out, *words], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr

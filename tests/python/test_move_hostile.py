@@ -205,7 +205,7 @@ ARGUMENTS = [
     ("[bold]none[/] b.npy", 1, "[bold]none[/]"),
     ("a.npy [/x]/b.npy", 1, "[/x]"),
     ("a.npy", 2, "OUTPUT"),
-    ("a.npy b.npy c.npy", 2, "c.npy"),
+    ("a.npy b.npy c.npy", 1, "several files need --along"),
     ("a.npy b.npy --color red", 2, "--color"),
 ]  # fmt: skip
 

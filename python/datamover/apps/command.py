@@ -20,7 +20,7 @@ from datamover.bench import options, programs
 from datamover.command_options import App, give, option
 from datamover.errors import InvalidArgument
 from datamover.files import unfinished
-from datamover.move_command import errors_to_exit
+from datamover.terminal import errors_to_exit
 
 PROGRAMS = Path(__file__).parent / "bin"
 

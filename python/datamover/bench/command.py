@@ -16,7 +16,7 @@ from typing import Any
 
 import typer
 
-from datamover import launch
+from datamover import terminal
 from datamover.bench import chart, compare, options, report, results_page
 from datamover.bench.benchmark import Benchmark, measure
 from datamover.command_options import App, give, option
@@ -87,7 +87,7 @@ def run_one(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
     old = read_document(options["compare"]) if options["compare"] is not None else None
     others = rows_of(options.get("add") or ())
     document = measure(benchmark, options)
-    console = launch.console()
+    console = terminal.console()
     if not console.is_terminal:
         console.width = FILE_WIDTH
     # Written first: a later failure does not lose the measurement.
@@ -172,7 +172,7 @@ def bench(
             documents[name] = _one(benchmark, chosen | more, late)
             if "rows" in documents[name]:
                 report.write(documents[name], directory / f"{name}.json")
-            launch.console().print(f"{name}: {documents[name].get('failed', 'done')}")
+            terminal.console().print(f"{name}: {documents[name].get('failed', 'done')}")
         today = date.today()
         setting = {
             "Date": f"{today:%d %B %Y}".lstrip("0"),
@@ -180,7 +180,7 @@ def bench(
             "Duration": as_time(time.monotonic() - begin),
         }
         made = results_page.write(documents, setting, directory, f"{today:%Y-%m-%d}")
-        launch.console().print(f"the page is {made}", soft_wrap=True)
+        terminal.console().print(f"the page is {made}", soft_wrap=True)
 
 
 def _one(benchmark: Benchmark, chosen: dict[str, Any], late: bool) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Any
 
 import typer
 
-from datamover import launch
+from datamover import launch, terminal
 from datamover.bench import machine
 from datamover.command_options import option
 from datamover.errors import Error
-from datamover.move_command import errors_to_exit
+from datamover.terminal import errors_to_exit
 
 
 def _startable(nprocs: int) -> int:
@@ -115,7 +115,7 @@ def measuring(processes: int | None) -> Iterator[None]:
     """
     warning = machine.at_start().warning(processes)
     if warning:
-        console = launch.console(stderr=True)
+        console = terminal.console(stderr=True)
         console.print(warning, style="yellow", highlight=False, soft_wrap=True)
     with errors_to_exit():
         yield
