@@ -379,7 +379,6 @@ private:
             context.chunk_bytes = sizes.longest(context.options.chunk_bytes);
             bound.transports.push_back(kinds[i].bind(context, chosen[i]));
             bound.sends_messages = bound.sends_messages || kinds[i].sends_messages;
-            bound.takes_turns = bound.takes_turns || kinds[i].everyone;
         }
         keep_memory(context, bound);
         return bound;

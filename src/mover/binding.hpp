@@ -61,8 +61,7 @@ struct Binding {
     std::vector<std::unique_ptr<transport::Transport>> transports;
     std::vector<char> complete;  ///< per transport, in this round
     bool sends_messages = false;
-    bool takes_turns = false;  ///< a transport in which all processes take part
-    bool remembered = false;   ///< the transports were measured before
+    bool remembered = false;  ///< the transports were measured before
     MoverCounters per_round;
     std::vector<PairReason> reasons;
     /// What peers of this node may touch: signal lines, slots, arrays.

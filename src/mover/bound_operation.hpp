@@ -32,12 +32,7 @@ public:
     }
     const std::vector<Binding>& phases() const { return phases_; }
 
-    /// Takes the tickets of all phases: at the start of a mover all processes take theirs in the
-    /// same order.
     void announce() override {
-        for (Binding& phase : phases_)
-            for (const auto& t : phase.transports)
-                if (phase.takes_turns) t->take_ticket();
         now_ = 0;
         for (const auto& t : phases_[now_].transports) t->announce();
     }

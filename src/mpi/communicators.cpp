@@ -54,7 +54,7 @@ void complete(MPI_Request& request) {
 
 /// Communicators that this process has left.
 struct Left {
-    LeftCommunicators comms;
+    MPI_Comm comm;
     MPI_Request all_left = MPI_REQUEST_NULL;
 
     bool by_all() {
@@ -78,14 +78,9 @@ LeftByThisProcess& left_by_this_process() {
 
 }  // namespace
 
-void free(LeftCommunicators& comms) noexcept {
-    for (MPI_Comm& comm : comms)
-        if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
-}
-
-void free_when_all_left(const LeftCommunicators& comms) noexcept try {
-    std::list<Left> last{{comms}};
-    if (MPI_Ibarrier(comms.front(), &last.front().all_left) != MPI_SUCCESS) return;
+void free_when_all_left(MPI_Comm comm) noexcept try {
+    std::list<Left> last{{comm}};
+    if (MPI_Ibarrier(comm, &last.front().all_left) != MPI_SUCCESS) return;
     {
         LeftByThisProcess& left = left_by_this_process();
         const std::lock_guard lock(left.lock);
@@ -108,7 +103,7 @@ void free_left() noexcept {
             entry = next;
         }
     }
-    for (Left& entry : by_all) free(entry.comms);
+    for (Left& entry : by_all) MPI_Comm_free(&entry.comm);
 }
 
 MPI_Comm duplicate_when_all_came(MPI_Comm comm) {
@@ -136,55 +131,61 @@ MPI_Comm split(const ProcessGroup& group, int part) {
 
 namespace {
 
-/// The communicators of parts of one group, least recently used first.
-struct PartCommunicators {
-    static constexpr std::size_t most = 16;
+/// The communicators of a group that movers use, or have used.
+struct OwnCommunicators {
+    /// Of which unused ones go before more are made, and how many there may be: MPICH has 2048.
+    static constexpr std::size_t many = 16, most = 512;
     struct Entry {
         std::int64_t digest = 0;  ///< of the parts of all processes
         std::shared_ptr<const MPI_Comm> communicator;
     };
     std::vector<Entry> entries;
-
-    /// Drops the communicator that has not been used for the longest time, of those that no process
-    /// uses. False if all are in use.
-    bool make_room(const ProcessGroup& group) {
-        if (entries.size() < most) return true;
-        std::vector<std::int64_t> used;
-        for (const Entry& entry : entries) used.push_back(entry.communicator.use_count() > 1);
-        used = group.maximum(std::move(used));
-        const auto unused = std::ranges::find(used, 0);
-        if (unused == used.end()) return false;
-        entries.erase(entries.begin() + (unused - used.begin()));
-        return true;
-    }
 };
 
 }  // namespace
 
-std::shared_ptr<const MPI_Comm> part_communicator(const ProcessGroup& group,
-                                                  std::span<const std::int64_t> parts) {
-    const auto kept =
-        group.extension<PartCommunicators>([] { return std::make_shared<PartCommunicators>(); });
-    auto& entries = kept->entries;
+std::shared_ptr<const MPI_Comm> claim_communicator(const ProcessGroup& group,
+                                                   std::span<const std::int64_t> parts) {
+    auto& entries = group
+                        .extension<OwnCommunicators>(
+                            [] { return std::make_shared<OwnCommunicators>(); })
+                        ->entries;
     geometry::WordDigest words;
     words.put_all(parts);
-    const auto known = std::ranges::find(entries, words.value(), &PartCommunicators::Entry::digest);
-    if (known != entries.end()) {
-        std::rotate(known, known + 1, entries.end());
-        return entries.back().communicator;
-    }
-    const int part = to_int(parts[static_cast<std::size_t>(group.rank())], "rank");
-    if (!kept->make_room(group)) return nullptr;
-    std::shared_ptr<const MPI_Comm> made;
-    // MPI makes communicators in a call that cannot be abandoned, so no process enters it before
-    // all others have arrived: one whose reduction failed does not, and has notified the others.
-    // On one node that takes no call of MPI, which could fail in turn.
-    group.all_equal(0);
+    // Processes give communicators back at different times. The last number is there for the
+    // reduction alone: MPI divides communicators in a call that cannot be abandoned, so no process
+    // enters it before all others have arrived. One whose reduction failed does not, and has
+    // notified the others.
+    std::vector<std::int64_t> used;
+    for (const auto& entry : entries) used.push_back(entry.communicator.use_count() > 1);
+    used.push_back(true);
+    used = group.maximum(std::move(used));
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        if (!used[i] && entries[i].digest == words.value()) return entries[i].communicator;
+    const auto unused = std::ranges::find(used, 0);
+    if (entries.size() >= OwnCommunicators::many && unused != used.end())
+        entries.erase(entries.begin() + (unused - used.begin()));
+    if (entries.size() >= OwnCommunicators::most)
+        throw make_error(ErrorCode::unsupported, "movers with collective transports use ",
+                         entries.size(), " communicators of MPI, the most there may be; free "
+                         "movers that are no longer used");
+    std::shared_ptr<MPI_Comm> made;
     collectively(group, [&] {
-        made = {new MPI_Comm(split(group, part)), [](MPI_Comm* comm) {
-                    if (is_running()) MPI_Comm_free(comm);
+        entries.reserve(entries.size() + 1);
+        made = {new MPI_Comm(MPI_COMM_NULL), [](MPI_Comm* comm) {
+                    if (*comm != MPI_COMM_NULL && is_running()) MPI_Comm_free(comm);
                     delete comm;
                 }};
+    });
+    if (parts.empty())
+        group.carry_out("MPI_Comm_idup", made, [&](MPI_Request* request) {
+            return MPI_Comm_idup(group.comm(), made.get(), request);
+        });
+    collectively(group, [&] {
+        if (!parts.empty())
+            *made = split(group, to_int(parts[static_cast<std::size_t>(group.rank())], "rank"));
+        else
+            check(MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     });
     entries.push_back({words.value(), made});
     return made;

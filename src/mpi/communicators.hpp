@@ -5,7 +5,6 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -58,18 +57,12 @@ private:
 /// all of them makes up for it. Collective.
 MPI_Comm duplicate_when_all_came(MPI_Comm comm);
 
-/// Those that a process group leaves. Some may be null, but not the first one.
-using LeftCommunicators = std::array<MPI_Comm, 2>;
-
-/// Frees those that are not null.
-void free(LeftCommunicators& comms) noexcept;
-/// Frees communicators of the same processes, or of some of them, once each process of the first
-/// one has called this; before that, another one may still send messages with them, such as the
-/// notice of a failure. MPI could otherwise give their contexts to new communicators, which would
-/// receive these. Later calls of this or of `free_left` free those that all processes have left.
-/// Communicators that a process never leaves stay, and so do all if memory is short. Local: begins
-/// a barrier and does not wait for it.
-void free_when_all_left(const LeftCommunicators& comms) noexcept;
+/// Frees a communicator once each of its processes has called this; before that, another one may
+/// still send messages with it, such as the notice of a failure. MPI could otherwise give its
+/// context to a new communicator, which would receive these. Later calls of this or of `free_left`
+/// free those that all processes have left. Communicators that a process never leaves stay, and so
+/// do all if memory is short. Local: begins a barrier and does not wait for it.
+void free_when_all_left(MPI_Comm comm) noexcept;
 /// Frees what all processes have left by now. Local, from any thread.
 void free_left() noexcept;
 
@@ -77,11 +70,13 @@ void free_left() noexcept;
 /// duplicate, it has no attributes of the user's. Collective, blocks in MPI.
 MPI_Comm split(const ProcessGroup& group, int part);
 
-/// The communicator of this process's part of a group, freed with its last reference; `parts` has
-/// the lowest rank of each process's part, the same on all. Made at the first use of such parts,
-/// which blocks in MPI until all processes have called. Communicators are scarce: up to 16 are kept
-/// for later movers; null if so many are in use. Collective.
-std::shared_ptr<const MPI_Comm> part_communicator(const ProcessGroup& group,
-                                                  std::span<const std::int64_t> parts);
+/// A communicator for one user, given back with its last reference and kept for later users: of all
+/// processes of a group or, where `parts` has the lowest rank of each process's part, the same on
+/// all, of this process's part. Operations of one user alone come in the same order on all
+/// processes. Made where all such communicators are in use; those of parts in a call that blocks in
+/// MPI until all processes have called. Throws unsupported, on all processes, if too many are in
+/// use. Collective.
+std::shared_ptr<const MPI_Comm> claim_communicator(const ProcessGroup& group,
+                                                   std::span<const std::int64_t> parts = {});
 
 }  // namespace datamover::mpi

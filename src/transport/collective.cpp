@@ -8,9 +8,9 @@
 //
 // One operation per chunk, of which one at a time is under way: as many as the process with the
 // longest message needs, by all processes. Data is packed, unless a chunk is stored in memory as in
-// the message. MPI matches such operations by their order, which therefore has to be the same
-// everywhere: that of the movers' starts (ProcessGroup::take_ticket). They cannot be cancelled:
-// memory that MPI may still access after a failure is kept.
+// the message. MPI matches such operations by their order, so each mover has a communicator of its
+// own: movers may be started in any order. They cannot be cancelled: memory that MPI may still
+// access after a failure is kept.
 #include <mpi.h>
 
 #include <algorithm>
@@ -19,7 +19,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +28,6 @@
 #include "mpi/checked_call.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/communicators.hpp"
-#include "mpi/failure_board.hpp"
 #include "mpi/process_group.hpp"
 #include "transport.hpp"
 
@@ -40,68 +38,6 @@
 
 namespace datamover::transport {
 namespace {
-
-/// Of all messages on the communicator of turns.
-constexpr int tag = 0;
-
-/// Checks that processes of different nodes use their turns for the same movers. Each sends the
-/// number of the binding that it begins to the process after it, in a ring of all, if that one is
-/// on another node. Those of one node compare on their boards (FailureBoard::claim_ticket). So
-/// every two that follow each other are compared, and not all can be equal if two of them differ.
-class OrderCheck {
-public:
-    /// Of the binding `number`, the same on all processes. Local.
-    OrderCheck(mpi::ProcessGroupPtr group, int number)
-        : group_(std::move(group)),
-          before_((group_->rank() + group_->size() - 1) % group_->size()),
-          numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
-        receives_ = group_->node_position(before_) < 0;
-        sends_ = group_->node_position(after()) < 0;
-        requests_.assign(2);
-    }
-    ~OrderCheck() {
-        const bool has_received = requests_.free(0), has_sent = requests_.free(1);
-        if (!has_received || !has_sent) group_->abandon(numbers_);
-    }
-    OrderCheck(const OrderCheck&) = delete;
-    OrderCheck& operator=(const OrderCheck&) = delete;
-
-    /// A turn begins, in the order of the group's turns. The last one's check has ended.
-    void begin() {
-        left_ = 0;
-        constexpr int bytes = sizeof numbers_->own;
-        if (receives_)
-            requests_.begin(left_++, false, &numbers_->theirs, bytes, MPI_BYTE, before_, tag,
-                            group_->ticket_comm());
-        if (sends_)
-            requests_.begin(left_++, true, &numbers_->own, bytes, MPI_BYTE, after(), tag,
-                            group_->ticket_comm());
-    }
-    /// Whether the check of the turn has ended. Throws mismatch where the process before uses it
-    /// for another binding.
-    bool is_done() {
-        if (left_ == 0) return true;
-        for (const int ended : requests_.ended()) {
-            --left_;
-            if (receives_ && ended == 0 && numbers_->theirs != numbers_->own)
-                throw mpi::another_order(group_->rank(), concat("process ", before_));
-        }
-        return left_ == 0;
-    }
-
-private:
-    struct Numbers {
-        std::int64_t own = 0, theirs = 0;
-    };
-    int after() const { return (group_->rank() + 1) % group_->size(); }
-
-    mpi::ProcessGroupPtr group_;
-    int before_;                        ///< the process before this one
-    std::shared_ptr<Numbers> numbers_;  ///< what MPI may still look at
-    mpi::Requests requests_;            ///< a receive first, if the process before is far
-    bool receives_ = false, sends_ = false;
-    std::size_t left_ = 0;  ///< of this turn
-};
 
 /// One direction of one pair.
 struct ExchangedPair {
@@ -210,7 +146,6 @@ class CollectiveTransport final : public Transport {
 public:
     CollectiveTransport(const BindContext& context, const std::vector<Pair>& pairs)
         : group_(context.group),
-          number_(context.first_tag),
           exchange_(std::make_shared<Exchange>(static_cast<std::size_t>(group_->size()))) {
         for (const Pair& pair : pairs) {
             exchange_->pairs.emplace_back(context, pair, mpi::has_large_counts());
@@ -229,9 +164,8 @@ public:
     void all_have_bound(std::int64_t operations) override {
         operations_ = next_ = operations;
         if (operations == 0) return;
-        group_->prepare_tickets();
-        mpi::collectively(*group_, [this] { order_.emplace(group_, number_); });
         if (group_->size() >= least_processes) choose_form();
+        if (!comm_) comm_ = mpi::claim_communicator(*group_);
     }
 
     std::int64_t operations() const override {
@@ -241,25 +175,14 @@ public:
         return static_cast<std::int64_t>(most);
     }
 
-    void take_ticket() override {
-        if (operations_ > 0) turn_ = group_->take_ticket();
-    }
-
     void start() override {
         if (operations_ == 0) return;
         next_ = 0;
-        if (group_->is_served(turn_)) begin();
+        begin();
     }
 
     Progress progress() override {
         if (operations_ == 0) return Progress::complete;
-        if (next_ < operations_ && exchange_->request == MPI_REQUEST_NULL) {
-            if (!group_->is_served(turn_)) return Progress::none;
-            begin();
-        }
-        // Before anything that another order could keep from ending.
-        const bool is_same_order = order_->is_done();
-        if (next_ == operations_) return is_same_order ? Progress::complete : Progress::none;
         int ended = 0;
         mpi::check(MPI_Test(&exchange_->request, &ended, MPI_STATUS_IGNORE), call_);
         if (!ended) return Progress::none;
@@ -267,8 +190,9 @@ public:
         for (const ExchangedPair& pair : exchange_->pairs)
             if (!pair.sends && pair.buffer && chunk < pair.program.chunks())
                 pair.program.unpack(chunk, pair.buffer->data);
-        if (++next_ < operations_) begin();
-        return next_ == operations_ && is_same_order ? Progress::complete : Progress::some;
+        if (++next_ == operations_) return Progress::complete;
+        begin();
+        return Progress::some;
     }
 
     /// A process without a pair waits for all.
@@ -356,9 +280,15 @@ private:
         std::vector<std::int64_t> parts;
         for (const auto& words : group_->gather({own_part(sending)})) parts.push_back(words[0]);
         if (!divides(parts, sending) ||
-            most_bytes * group_->size() > std::numeric_limits<int>::max() ||
-            !find_comm(parts, sending))
+            most_bytes * group_->size() > std::numeric_limits<int>::max())
             return;
+        if (std::ranges::count(parts, 0) != std::ssize(parts)) {
+            if (std::ranges::all_of(sending, [](const Sending& s) {
+                    return s.message_bytes < least_bytes_in_parts;
+                }))
+                return;
+            comm_ = mpi::claim_communicator(*group_, parts);
+        }
         const std::int64_t part = parts[static_cast<std::size_t>(group_->rank())];
         std::vector<std::size_t> senders;
         for (std::size_t rank = 0; rank < parts.size(); ++rank) {
@@ -372,18 +302,6 @@ private:
             else
                 broadcast(senders.empty() ? 0 : senders.front());
         });
-    }
-
-    /// False where there can be no communicators of the parts, or where they do not pay.
-    bool find_comm(const std::vector<std::int64_t>& parts, const std::vector<Sending>& sending) {
-        comm_ = group_->ticket_comm();
-        if (std::ranges::all_of(parts, [](std::int64_t p) { return p == 0; })) return true;
-        if (std::ranges::all_of(
-                sending, [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
-            return false;
-        part_ = mpi::part_communicator(*group_, parts);
-        if (part_) comm_ = *part_;
-        return part_ != nullptr;
     }
 
     /// The first of equal messages stands for all.
@@ -443,13 +361,7 @@ private:
         for (MoverPair& line : lines_) line.why = why;
     }
 
-    /// The turn ends with the last operation of the round that begins, so that other movers' come
-    /// neither between these nor only after they have ended.
     void begin() {
-        if (next_ == 0) {
-            group_->claim_ticket(turn_, number_);
-            order_->begin();
-        }
         Exchange& e = *exchange_;
         const auto chunk = static_cast<std::size_t>(next_);
         for (const ExchangedPair& pair : e.pairs) {
@@ -458,7 +370,6 @@ private:
                 pair.program.pack(chunk, pair.buffer->data);
         }
         mpi::check(begin_operation(e, chunk, &e.request), call_);
-        if (next_ + 1 == operations_) group_->serve_next();
     }
 
     /// Begins the operation of a chunk. Returns MPI's code.
@@ -467,25 +378,25 @@ private:
             const bool is_root = members_[static_cast<std::size_t>(root_)] == group_->rank();
             const Exchange::Half& half = is_root ? e.sent : e.received;
             return MPI_Ibcast(half.address(place_), half.counts[place_], half.types[place_], root_,
-                              comm_, request);
+                              *comm_, request);
         }
         if (form_ == Form::all_gather) {
             const Exchange::Gathered& g = e.gathered;
             count(chunk);
             return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, g.memory->data, g.counts_bytes.data(),
-                                   g.starts_bytes.data(), MPI_BYTE, comm_, request);
+                                   g.starts_bytes.data(), MPI_BYTE, *comm_, request);
         }
 #if MPI_VERSION >= 4
         if (mpi::has_large_counts())
             return MPI_Ialltoallw_c(MPI_BOTTOM, e.sent.long_counts.data(),
                                     e.sent.displacements.data(), e.sent.types.data(), MPI_BOTTOM,
                                     e.received.long_counts.data(), e.received.displacements.data(),
-                                    e.received.types.data(), group_->ticket_comm(), request);
+                                    e.received.types.data(), *comm_, request);
 #endif
         return MPI_Ialltoallw(MPI_BOTTOM, e.sent.counts.data(), e.sent.zeros.data(),
                               e.sent.types.data(), MPI_BOTTOM, e.received.counts.data(),
                               e.received.zeros.data(), e.received.types.data(),
-                              group_->ticket_comm(), request);
+                              *comm_, request);
     }
 
     /// Bytes of a chunk from each process.
@@ -499,14 +410,10 @@ private:
 
     mpi::ProcessGroupPtr group_;
     const char* call_ = "MPI_Ialltoallw";
-    int number_;  ///< of the binding, the same on all processes
     std::shared_ptr<Exchange> exchange_;
     std::int64_t operations_ = 0, next_ = 0;
-    std::uint64_t turn_ = 0;
-    std::optional<OrderCheck> order_;  ///< none where nothing moves
     Form form_ = Form::all_to_all;
-    std::shared_ptr<const MPI_Comm> part_;  ///< unless it is all processes
-    MPI_Comm comm_ = MPI_COMM_NULL;         ///< of the part
+    std::shared_ptr<const MPI_Comm> comm_;  ///< of the part; none where nothing moves
     std::vector<std::int64_t> members_;     ///< of the part, ascending
     int root_ = 0;                          ///< among the members
     std::size_t place_ = 0;  ///< of the message that is sent to all, or that is received

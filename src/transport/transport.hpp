@@ -337,9 +337,6 @@ public:
     /// sleep meanwhile.
     virtual bool needs_polls() const { return false; }
 
-    /// For kinds in which all processes take part. The mover is started: movers are in the same
-    /// order everywhere, and so are these calls; before announce, for all phases at once.
-    virtual void take_ticket() {}
     /// How many operations of all processes this one needs for a round.
     virtual std::int64_t operations() const { return 0; }
     /// When all have bound: how many there are, the most that any process needs. Of kinds that all
