@@ -80,9 +80,7 @@ void bind_groups(nb::module_& m) {
     // Local.
     m.def(
         "fail_all",
-        [](const std::string& message) {
-            mpi::ProcessGroup::fail_all(Error(ErrorCode::peer_failed, message));
-        },
+        [](const std::string& message) { mpi::fail_all(Error(ErrorCode::peer_failed, message)); },
         "message"_a);
     // The processes of a communicator, as a stream's sending ones. Collective as `agree`.
     m.def(

@@ -266,7 +266,7 @@ class Mover(WithFree):
         several joined by "+", of which the first that can carry a pair is used. A name can be
         followed by the side that copies or the longest message ("shared:receiver", "p2p:64K").
         "measure" uses the fastest, as found by `tune` or stored before. With "collective" all
-        processes take part in each move, and must start such movers in the same order.
+        processes take part in each move.
     check : bool
         Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
         (without `op`), that none is read while it is written, also through arrays that share

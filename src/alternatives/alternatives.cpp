@@ -69,11 +69,11 @@ void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
             counts.assign(at(s.nprocs()) + 1, 0);
             count_range(range, counts.data());
             counts.pop_back();
-            received.counts = s.group->exchange(counts);
+            received.counts = mpi::exchange(*s.group, counts);
             ++s.last_move.rounds;
         }
         const auto sent = mpi::Blocks::behind(counts);
-        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
+        const auto sorted = memory::SegmentPool::of_process().allocate(sent.total() * bytes);
         s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), sent.total() * bytes);
         sort_by_target(column, range, sent, sorted->data);
         mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
@@ -114,11 +114,10 @@ void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
         });
         a->receive_counts.push_back(count > 0 ? 1 : 0);
     }
-    const auto begin = [&](MPI_Request* request) {
+    const auto begin = [&](MPI_Comm comm, MPI_Request* request) {
         return MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
                               a->send_types.handles.data(), result.data, a->receive_counts.data(),
-                              a->no_starts.data(), a->receive_types.handles.data(), s.group->comm(),
-                              request);
+                              a->no_starts.data(), a->receive_types.handles.data(), comm, request);
     };
     s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);
 }

@@ -22,7 +22,7 @@ std::vector<ElementRuns> exchange_runs(const mpi::ProcessGroup& group, const Ele
     std::vector<std::int64_t> counts(at(group.size()), 0);
     for (const ElementRun& run : sorted) ++counts[at(run.target)];
     const auto sent = mpi::Blocks::behind(counts);
-    const auto received = mpi::Blocks::behind(group.exchange(counts));
+    const auto received = mpi::Blocks::behind(mpi::exchange(group, counts));
     struct Runs {
         ElementRuns leaving, arriving;
     };

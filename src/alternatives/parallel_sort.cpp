@@ -124,7 +124,7 @@ private:
         messages.send({reinterpret_cast<std::byte*>(sent->data()), std::ssize(*sent) * run_bytes},
                       peer, sent);
         std::int64_t bytes = -1;
-        group_.wait_until([&] { return (bytes = messages.probe(peer)) >= 0; });
+        mpi::wait_until(group_, [&] { return (bytes = messages.probe(peer)) >= 0; });
         const auto theirs = std::make_shared<ElementRuns>(at(bytes / run_bytes));
         messages.receive({reinterpret_cast<std::byte*>(theirs->data()), bytes}, peer, theirs);
         messages.wait();
@@ -196,7 +196,7 @@ ElementRuns runs_by_target(const State& s, bool stable) {
 
 void exchange_within(State& s, int tag, const Buffer& buffer, bool stable, bool sorts) {
     const std::int64_t bytes = buffer.elem_bytes, room = buffer.scratch_elems;
-    const auto memory = s.group->pool().allocate(room * bytes);
+    const auto memory = memory::SegmentPool::of_process().allocate(room * bytes);
     const Scratch scratch{memory->data, room, memory};
     s.last_move.staged_bytes = room * bytes;
     ElementSorter sorter(buffer.data, bytes, scratch);
@@ -216,7 +216,7 @@ void carry_by_sort(State& s, NodeSlot& slot, const ColumnTransfer& transfer, boo
     const std::int64_t elems = sorted_blocks.total();
     const std::int64_t swapped = std::max(usual_scratch_elems, swapped_bytes / bytes);
     const std::int64_t room = std::max(swapped, (elems + 1) / 2);
-    const auto memory = s.group->pool().allocate((elems + room) * bytes);
+    const auto memory = memory::SegmentPool::of_process().allocate((elems + room) * bytes);
     s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), (elems + room) * bytes);
     std::byte* sorted = memory->data;
     sort_by_target(column, s.all_elems(), sorted_blocks, sorted);
@@ -226,7 +226,7 @@ void carry_by_sort(State& s, NodeSlot& slot, const ColumnTransfer& transfer, boo
                                  .run();
     std::vector<std::int64_t> counts(at(s.nprocs()), 0);
     for (const ElementRun& run : runs) counts[at(run.target)] += run.elems;
-    const auto received = mpi::Blocks::behind(s.group->exchange(counts));
+    const auto received = mpi::Blocks::behind(mpi::exchange(*s.group, counts));
     mpi::all_to_all({memory, result.owner}, sorted, mpi::Blocks::behind(counts), result.data,
                     received, bytes, *s.group);
 }

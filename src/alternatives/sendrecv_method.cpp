@@ -46,7 +46,7 @@ public:
             receive();
             return std::ranges::none_of(left_, comes) && sends_.all_complete();
         };
-        s_.group->wait_until(through, mpi::Load::data);
+        mpi::wait_until(*s_.group, through, mpi::Load::data);
     }
 
 private:
@@ -124,7 +124,7 @@ private:
             receive();
             return !before || sends_.is_complete(*before);
         };
-        s_.group->wait_until(free, mpi::Load::data);
+        mpi::wait_until(*s_.group, free, mpi::Load::data);
         before.reset();
     }
 

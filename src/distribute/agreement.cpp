@@ -103,7 +103,7 @@ bool Agreement::reach() {
     propagating_errors(s_, [&] {
         post();
         begin();
-        s_.group->wait_until([&] { return is_complete(); });
+        mpi::wait_until(*s_.group, [&] { return is_complete(); });
     });
     raise_refusal();
     return is_limited();
@@ -124,7 +124,7 @@ bool Agreement::reach_with_counts() {
         if (s_.channel->messages_needed())
             count_beyond_node();
         else
-            s_.group->wait_until([&] { return is_complete(); });
+            mpi::wait_until(*s_.group, [&] { return is_complete(); });
         for (int p = 0; p < s_.channel->size(); ++p)
             s_.recv_counts[static_cast<std::size_t>(s_.channel->rank_of(p))] =
                 slot_.collected()[static_cast<std::size_t>(p)].count;
@@ -146,7 +146,7 @@ void Agreement::count_beyond_node() {
     const auto arriving = std::make_shared<std::vector<std::int64_t>>(s_.send_counts.size(), 0);
     mpi::Messages receives(*s_.group, tag);
     bool all_sent = false;
-    s_.group->wait_until([&] {
+    mpi::wait_until(*s_.group, [&] {
         int arrived = 0;
         MPI_Status status;
         mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, s_.group->comm(), &arrived, &status),
@@ -257,7 +257,7 @@ void SlotOperation::keep_memory() noexcept {
 }
 
 std::optional<memory::SharedPlace> SlotOperation::share(const std::byte* data, std::int64_t bytes) {
-    memory::AllocationPtr memory = s_.group->pool().find(data, data + bytes);
+    memory::AllocationPtr memory = memory::SegmentPool::of_process().find(data, data + bytes);
     const auto place = memory::place_of(memory.get(), data);
     if (place) use(std::move(memory));
     return place;
@@ -271,11 +271,11 @@ void run(State& state, Operation& operation) {
 
 void propagating_errors(const State& state, const std::function<void()>& work) {
     mpi::check_still_running();
-    state.group->check_alive();
+    state.group->failures().check();
     try {
         work();
     } catch (...) {
-        state.group->fail(mpi::current_error(*state.group));
+        state.group->failures().fail(mpi::current_error(*state.group));
         throw;
     }
 }

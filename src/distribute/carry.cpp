@@ -170,7 +170,7 @@ private:
                                                : target.elems * elem_bytes_;
         }
         if (!staging_ || staging_->bytes < bytes) {
-            staging_ = s_.group->pool().allocate(bytes);
+            staging_ = memory::SegmentPool::of_process().allocate(bytes);
             use(staging_);
         }
         s_.last_move.staged_bytes = std::max(s_.last_move.staged_bytes.load(), bytes);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "lanes.hpp"
+#include "mpi/collectives.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -91,7 +92,7 @@ private:
         const bool anyone = anyone_on_node();
         if (dense && anyone) source.place = share(source.base, bytes_of(s_.received(), c));
         if (source.place || (dense && !anyone)) return;
-        source.copy = s_.group->pool().allocate(bytes_of(copy_starts_.back(), c));
+        source.copy = memory::SegmentPool::of_process().allocate(bytes_of(copy_starts_.back(), c));
         staged_bytes_ += bytes_of(copy_starts_.back(), c);
         for (int r = 0; r < s_.nprocs(); ++r)
             copy_values(c, portion_.first[at(r)], portion_.given[at(r)],
@@ -190,7 +191,7 @@ void carry_in_rounds(State& s, NodeSlot& slot, const ReverseTransfer& way) {
         const auto wanted = advance_range(range, s.elems, [&](auto code, std::int64_t count) {
             return count <= most || code == range.drop_code;
         });
-        const auto given = s.group->exchange(wanted);
+        const auto given = mpi::exchange(*s.group, wanted);
         BackCarrier carrier(s, slot, way, {range, wanted, given, first});
         run(s, carrier);
         for (std::size_t r = 0; r < given.size(); ++r) first[r] += given[r];

@@ -50,7 +50,7 @@ private:
         for (int r = 0; r < s_.nprocs(); ++r)
             starts_[at(r) + 1] =
                 starts_[at(r)] + (r == s_.rank() ? 0 : bytes_of(s_.send_counts[at(r)]));
-        staging_ = s_.group->pool().allocate(starts_.back());
+        staging_ = memory::SegmentPool::of_process().allocate(starts_.back());
         use(staging_);
         s_.last_move.staged_bytes = starts_.back();
         std::vector<std::byte*> places(starts_.size());

@@ -72,7 +72,8 @@ void measure(const State& of, NodeSlot& slot, std::int64_t elem_bytes, bool in_p
     Sample sample(*of.group, elem_bytes, in_place);
     State s(of.group, of.channel, slot, sample.list(), {});
     const ElementColumn column{sample.data.data(), elem_bytes, elem_bytes};
-    const auto memory = of.group->pool().allocate(in_place ? 0 : s.received() * elem_bytes);
+    const auto memory =
+        memory::SegmentPool::of_process().allocate(in_place ? 0 : s.received() * elem_bytes);
     const ElementBuffer result{memory->data, memory->bytes, memory};
     const Buffer buffer{sample.data.data(), elem_bytes, sample.capacity_elems(),
                         scratch_elems(s, elem_bytes)};
@@ -114,7 +115,7 @@ const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) 
 const MethodTimes& method_times(const State& state, NodeSlot& slot) {
     return *state.group->extension<MethodTimes>([&] {
         auto measured = std::make_shared<MethodTimes>();
-        if (std::ssize(state.group->node_ranks()) == state.nprocs()) return measured;
+        if (std::ssize(state.group->node().ranks) == state.nprocs()) return measured;
         for (const std::int64_t bytes : sampled_elem_bytes) {
             measure(state, slot, bytes, false, *measured);
             measure(state, slot, bytes, true, *measured);

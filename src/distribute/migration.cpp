@@ -201,7 +201,8 @@ Migration::State::State(mpi::ProcessGroupPtr of_group,
         if (options.max_bytes < 0)
             throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes);
         method_of(options.carry.method);
-        auto [found, counts] = distribute::read_targets(targets, rank(), nprocs(), group->pool());
+        auto [found, counts] =
+            distribute::read_targets(targets, rank(), nprocs(), memory::SegmentPool::of_process());
         codes = std::move(found);
         dropped = counts.back();
         counts.pop_back();
@@ -255,8 +256,8 @@ MigrationCounters Migration::counters() const {
 }
 
 ElementBuffer Migration::allocate(std::int64_t bytes) const {
-    State& s = bound(state_);
-    const auto memory = s.group->pool().allocate(bytes);
+    bound(state_);  // throws where it is not
+    const auto memory = memory::SegmentPool::of_process().allocate(bytes);
     return {memory->data, bytes, memory};
 }
 

@@ -74,7 +74,7 @@ std::shared_ptr<NodeChannel> NodeChannel::of(mpi::ProcessGroup& group) {
 }
 
 NodeChannel::NodeChannel(mpi::ProcessGroup& group)
-    : group_(group), ranks_(group.node_ranks()), me_(group.my_node_position()) {
+    : group_(group), ranks_(group.node().ranks), me_(group.node().my_position) {
     if (!connect(group)) {
         ranks_ = {group.rank()};
         me_ = 0;
@@ -94,11 +94,11 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
 bool NodeChannel::connect(mpi::ProcessGroup& group) {
     using Mailboxes = std::array<NodeSlot::Mailbox, most_in_flight>;
     const std::size_t n = ranks_.size();
-    memory_ = group.share_on_node(static_cast<std::int64_t>(n * sizeof(Mailboxes)),
-                                  [&](std::byte* memory) {
-                                      for (std::size_t i = 0; i < n; ++i)
-                                          new (memory + i * sizeof(Mailboxes)) Mailboxes{};
-                                  });
+    memory_ = mpi::share_on_node(group, static_cast<std::int64_t>(n * sizeof(Mailboxes)),
+                                 [&](std::byte* memory) {
+                                     for (std::size_t i = 0; i < n; ++i)
+                                         new (memory + i * sizeof(Mailboxes)) Mailboxes{};
+                                 });
     // Others write here until they have heard of a failure.
     if (memory_.own) group.keep(memory_.own);
     for (NodeSlot& slot : slots_) slot.peers_.resize(n);
@@ -136,7 +136,7 @@ NodeSlot& NodeChannel::claim() {
                         "another call of a migration on this communicator is under way");
         return !slot.in_use_ || slot.is_complete_();
     };
-    group_.wait_until(is_free, messages_needed_ ? mpi::Load::data : mpi::Load::numbers);
+    mpi::wait_until(group_, is_free, messages_needed_ ? mpi::Load::data : mpi::Load::numbers);
     if (in_flight_ == 0) {
         const std::lock_guard lock(mapped_lock_);
         if (mapped_.size() > kept_mappings * ranks_.size()) mapped_.clear();

@@ -27,7 +27,7 @@ std::vector<GroupTogether::Numbers> GroupTogether::gather(const Numbers& mine) {
 /// Whoever sends to this process, by MPI, may stay in that before it comes to what is waited for.
 void GroupTogether::look_around() {
     if (is_due(let_progress_, progress_interval) && mpi::is_running() && mpi::may_call_unasked())
-        group_->let_mpi_progress();
+        group_->failures().let_mpi_progress();
     if (is_due(checked_, interrupt_interval)) mpi::check_interrupt();
 }
 

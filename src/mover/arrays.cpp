@@ -41,7 +41,7 @@ Array::Array(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
         part_.layout = layout;
         part_.memory = dense_memory(layout, rank_, elem_bytes, options.order, options.ghost_lower,
                                     options.ghost_upper);
-        part_.allocation = group->pool().allocate(part_.memory.end_bytes);
+        part_.allocation = memory::SegmentPool::of_process().allocate(part_.memory.end_bytes);
         part_.base = part_.allocation->data;
     });
 }

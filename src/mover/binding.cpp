@@ -20,6 +20,7 @@
 #include "geometry/checked.hpp"
 #include "geometry/digest.hpp"
 #include "mpi/byte_message.hpp"
+#include "mpi/collectives.hpp"
 #include "mpi/message_tags.hpp"
 #include "plan/compile.hpp"
 #include "plan/process_parts.hpp"
@@ -80,6 +81,103 @@ bool in_place(const Motion& motion) {
     return is_same(motion.array.source, motion.array.destination);
 }
 
+/// A number of the node of each rank: the lowest rank there. Collective at the first call for a
+/// group, then local.
+std::span<const std::int64_t> nodes_of(const mpi::ProcessGroup& group) {
+    struct Nodes {
+        std::vector<std::int64_t> of_rank;
+    };
+    auto& nodes = group.extension<Nodes>([] { return std::make_shared<Nodes>(); })->of_rank;
+    if (!nodes.empty()) return nodes;
+    const mpi::Node& node = group.node();
+    const bool is_one = node.is_whole_group();
+    std::vector<std::int64_t> made(static_cast<std::size_t>(group.size()),
+                                   is_one ? node.ranks.front() : 0);
+    made[static_cast<std::size_t>(group.rank())] = node.ranks.front();
+    nodes = is_one ? std::move(made) : group.maximum(std::move(made));
+    return nodes;
+}
+
+/// Works out what this process moves, where `moves` has not got it yet.
+void work_out_parts(Moves& moves, std::int64_t me, std::span<const std::int64_t> nodes) {
+    for (std::size_t i = 0; i < moves.plans.size(); ++i) {
+        PlannedParts& p = moves.plans[i];
+        const auto moves_in_place = [&](const Motion& m) { return m.plan != i || in_place(m); };
+        const bool all_in_place = std::ranges::all_of(moves.motions, moves_in_place);
+        if ((!p.outgoing.empty() || !p.incoming.empty()) && p.in_place == all_in_place) continue;
+        p.outgoing = plan::parts_of(p.plan, me, Side::source, nodes, all_in_place);
+        p.incoming = plan::parts_of(p.plan, me, Side::destination, nodes, all_in_place);
+        p.in_place = all_in_place;
+    }
+    check_overlaps(moves, me);
+}
+
+/// Whether a message of this process needs a buffer. Once one does, it does not look further.
+bool packs(const Moves& moves, std::int64_t me) {
+    const auto scattered = [&](std::size_t m, const PeerPart& p, Side side) {
+        if (p.rank == me) return false;
+        const ArrayPart& part = moves.motions[m].array[side];
+        return plan::mean_run_bytes(p.part, part.memory, side, part.elem_bytes) <
+               geometry::bounded_multiply(p.part.size(), part.elem_bytes);
+    };
+    if (moves.motions.size() > 1) return true;
+    for (std::size_t m = 0; m < moves.motions.size(); ++m) {
+        for (const PeerPart& p : moves.parts_of(m).outgoing)
+            if (scattered(m, p, Side::source)) return true;
+        for (const PeerPart& p : moves.parts_of(m).incoming)
+            if (scattered(m, p, Side::destination)) return true;
+    }
+    return false;
+}
+
+MoverCounters moved_per_round(const Moves& moves, std::int64_t me) {
+    MoverCounters c;
+    for (std::size_t m = 0; m < moves.motions.size(); ++m)
+        count_moves(c, moves.parts_of(m), me, wire_bytes(moves.motions[m]));
+    return c;
+}
+
+/// The messages of a few pages of an array that go to another process in place.
+void take_rewritten(const Moves& moves, std::int64_t me, MustAgree& bytes_of_all) {
+    for (const Motion& motion : moves.motions) {
+        if (!in_place(motion)) continue;
+        for (const PeerPart& p : moves.plans[motion.plan].outgoing) {
+            const std::int64_t bytes = geometry::bounded_multiply(
+                p.part.size(), wire_bytes(motion) * std::ssize(moves.motions));
+            if (p.rank != me && is_few_pages(bytes)) bytes_of_all.take(bytes);
+        }
+    }
+}
+
+/// Signal lines of this process, given back with the result; null where there can be none.
+memory::AllocationPtr signal_memory(const mpi::Node& node, std::uint64_t number) {
+    const std::size_t lines = node.ranks.size() * transport::transport_kinds().size();
+    if (node.ranks.size() == 1) return nullptr;
+    try {
+        const auto memory = memory::SegmentPool::of_process().allocate_shared(
+            transport::signal_memory_bytes(lines));
+        transport::clear_signal_lines(memory->data, lines, number);
+        return {memory.get(), [memory](const memory::Allocation*) {
+                    if (!mpi::is_forked_child()) transport::retire_signal_lines(memory->data);
+                }};
+    } catch (const Error&) {
+        return nullptr;
+    }
+}
+
+void keep_memory(const BindContext& context, const Moves& moves, Binding& bound) {
+    bound.memory.push_back(context.signals);
+    if (context.signals) bound.signals = context.signals->data;
+    for (const auto& segment : context.node->mapped()) bound.memory.push_back(segment);
+    for (const transport::SlotRing& ring : context.rings_in) bound.memory.push_back(ring.memory);
+    for (const Motion& motion : moves.motions)
+        for (const Side side : both_sides) {
+            bound.memory.push_back(motion.array[side].allocation);
+            bound.memory.push_back(motion.array[side].owner);
+        }
+    std::erase(bound.memory, nullptr);
+}
+
 /// One binding on its way.
 class Binder {
 public:
@@ -109,8 +207,8 @@ private:
         mpi::MessageTags& tags = group_->tags();
         const int count =
             BindContext::tags_per_kind * static_cast<int>(transport::transport_kinds().size());
-        first_tag_ = tags.next(*group_, count);
-        alone([&] { tags_ = tags.claim(first_tag_, count); });
+        const int first = tags.next(*group_, count);
+        alone([&] { tags_ = tags.claim(first, count); });
     }
 
     /// Runs what one process does alone; an error waits for the next agreement.
@@ -125,11 +223,11 @@ private:
     }
 
     void reduction() {
-        nodes_ = group_->nodes();
+        const auto nodes = nodes_of(*group_);
         alone([&] { transport::check_transport_names(transports_); });
         alone([&] { check_arguments(moves_, *group_, options_); });
-        alone([&] { work_out_parts(); });
-        signals_ = signal_memory();
+        alone([&] { work_out_parts(moves_, group_->rank(), nodes); });
+        signals_ = signal_memory(group_->node(), number_);
         motions_.assign(moves_.motions.size(), {});
         alone([&] { take_own(); });
         survey_.reduce(*group_, error_);
@@ -143,78 +241,28 @@ private:
         }
     }
 
-    void work_out_parts() {
-        const std::int64_t me = group_->rank();
-        for (std::size_t i = 0; i < moves_.plans.size(); ++i) {
-            PlannedParts& p = moves_.plans[i];
-            const auto moves_in_place = [&](const Motion& m) { return m.plan != i || in_place(m); };
-            const bool all_in_place = std::ranges::all_of(moves_.motions, moves_in_place);
-            if ((!p.outgoing.empty() || !p.incoming.empty()) && p.in_place == all_in_place)
-                continue;
-            p.outgoing = plan::parts_of(p.plan, me, Side::source, nodes_, all_in_place);
-            p.incoming = plan::parts_of(p.plan, me, Side::destination, nodes_, all_in_place);
-            p.in_place = all_in_place;
-        }
-        check_overlaps(moves_, me);
-    }
-
     void take_own() {
         survey_.passed.take(digest_of(moves_, options_));
         survey_.checks.take(options_.check);
         if (request_.uses_memory) remembered_ = remembered_transports(*group_, moves_, options_);
         survey_.remembered.take(remembered_.empty() ? 0 : geometry::text_digest(remembered_) | 1);
         survey_.has_limit.take(options_.max_bytes > 0);
-        survey_.lacks_signals.take(group_->node_ranks().size() > 1 && !signals_);
+        survey_.lacks_signals.take(group_->node().ranks.size() > 1 && !signals_);
         for (std::size_t m = 0; m < motions_.size(); ++m) {
             motions_[m].two_arrays.take(!in_place(moves_.motions[m]));
             for (const Side side : both_sides)
                 motions_[m].take(side, moves_.motions[m].array[side]);
         }
         if (!motions_.empty()) survey_.first_motion = motions_.front();
-        take_loads();
-    }
-
-    void take_loads() {
-        MoverCounters c;
-        for (std::size_t m = 0; m < motions_.size(); ++m)
-            count_moves(c, moves_.parts_of(m), group_->rank(), wire_bytes(moves_.motions[m]));
+        const MoverCounters c = moved_per_round(moves_, group_->rank());
         survey_.sent_bytes.take(c.bytes_sent);
         survey_.received_bytes.take(c.bytes_received);
         survey_.exchanged_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_received));
-        survey_.packs.take(packs());
-        for (const Motion& motion : moves_.motions) take_rewritten(motion);
+        survey_.packs.take(packs(moves_, group_->rank()));
+        take_rewritten(moves_, group_->rank(), survey_.small_ghost_exchange_bytes);
         if (group_->rank() == 0) survey_.take(transport_rates());
         survey_.sent_and_kept_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_kept));
         survey_.received_and_kept_bytes.take(geometry::bounded_add(c.bytes_received, c.bytes_kept));
-    }
-
-    /// The messages of a few pages of an array that go to another process in place.
-    void take_rewritten(const Motion& motion) {
-        if (!in_place(motion)) return;
-        for (const PeerPart& p : moves_.plans[motion.plan].outgoing) {
-            const std::int64_t bytes = geometry::bounded_multiply(
-                p.part.size(), wire_bytes(motion) * std::ssize(moves_.motions));
-            if (p.rank != group_->rank() && is_few_pages(bytes))
-                survey_.small_ghost_exchange_bytes.take(bytes);
-        }
-    }
-
-    /// Whether a message of this process needs a buffer. Once one does, it does not look further.
-    bool packs() const {
-        const auto scattered = [&](std::size_t m, const PeerPart& p, Side side) {
-            if (p.rank == group_->rank()) return false;
-            const ArrayPart& part = moves_.motions[m].array[side];
-            return plan::mean_run_bytes(p.part, part.memory, side, part.elem_bytes) <
-                   geometry::bounded_multiply(p.part.size(), part.elem_bytes);
-        };
-        if (moves_.motions.size() > 1) return true;
-        for (std::size_t m = 0; m < moves_.motions.size(); ++m) {
-            for (const PeerPart& p : moves_.parts_of(m).outgoing)
-                if (scattered(m, p, Side::source)) return true;
-            for (const PeerPart& p : moves_.parts_of(m).incoming)
-                if (scattered(m, p, Side::destination)) return true;
-        }
-        return false;
     }
 
     void settle_types() {
@@ -233,26 +281,11 @@ private:
         });
     }
 
-    memory::AllocationPtr signal_memory() const {
-        const std::size_t lines = group_->node_ranks().size() * transport::transport_kinds().size();
-        if (group_->node_ranks().size() == 1) return nullptr;
-        try {
-            const auto memory =
-                group_->pool().allocate_shared(transport::signal_memory_bytes(lines));
-            transport::clear_signal_lines(memory->data, lines, number_);
-            return {memory.get(), [memory](const memory::Allocation*) {
-                        if (!mpi::is_forked_child()) transport::retire_signal_lines(memory->data);
-                    }};
-        } catch (const Error&) {
-            return nullptr;
-        }
-    }
-
     BindContext context() const {
         BindContext made;
         made.group = group_;
         made.signals = signals_;
-        made.first_tag = first_tag_;
+        made.first_tag = tags_ ? *tags_ : 0;  // none: this process has an error
         // The less loaded side copies, what a process keeps included. Between equals, in place the
         // sender: the cache lines around a face are rewritten by their owner in every step, those
         // of a ghost are only read (measured: a halo of 16³ blocks takes a third of the time that
@@ -281,70 +314,42 @@ private:
     std::optional<Binding> attempt(bool shares) {
         BindContext context = this->context();
         shares = shares && !survey_.lacks_signals.holds();
-        auto node = exchange_offers(context);
+        std::vector<std::vector<std::int64_t>> offers(1);
+        if (group_->node().ranks.size() > 1)
+            offers = group_->gather_on_node(transport::offer_to_node(
+                context.motions, signals_.get(), group_->node().peers_readable));
+        transport::NodeMemory node(*group_, std::move(offers), moves_.motions.size());
         context.node = &node;
-        const FactFinder facts(context, survey_, shares);
-        const MessageSizes sizes = message_sizes(context, moves_, facts, options_.max_bytes,
-                                                 transports_, survey_.has_limit.holds());
+        const TransportChoice choice(context, moves_, survey_, transports_, shares);
+        const MessageSizes sizes = choice.message_sizes(options_.max_bytes);
         context.buffers = sizes.buffers;
         context.packs = survey_.packs.holds();
-        context.one_way = facts.one_way();
-        exchange_slots(context, facts, sizes);
+        context.one_way = choice.one_way();
+        exchange_slots(context, choice, sizes);
         Binding bound;
-        alone([&] { bound = bind_transports(context, facts, sizes); });
+        alone([&] { bound = bind_transports(context, choice, sizes); });
         const bool cannot_map = shares && error_ && error_->code() == ErrorCode::no_memory;
-        std::int64_t operations = 0;
-        for (const auto& t : bound.transports) operations = std::max(operations, t->operations());
         const auto votes = group_->maximum(
-            {cannot_map, error_ && !cannot_map ? group_->size() - group_->rank() : 0, operations});
+            {cannot_map, error_ && !cannot_map ? group_->size() - group_->rank() : 0});
         if (votes[1] > 0)
-            group_->throw_error_of(group_->size() - static_cast<int>(votes[1]), error_);
+            mpi::throw_error_of(*group_, group_->size() - static_cast<int>(votes[1]), error_);
         error_.reset();
         if (votes[0] > 0) return {};
-        for (const auto& t : bound.transports) t->all_have_bound(votes[2]);
+        for (const auto& t : bound.transports) t->all_have_bound();
         return bound;
     }
 
-    transport::NodeMemory exchange_offers(const BindContext& context) const {
-        std::vector<std::vector<std::int64_t>> offers(1);
-        if (group_->node_ranks().size() > 1)
-            offers = group_->gather_on_node(transport::offer_to_node(
-                context.motions, signals_.get(), group_->peers_readable()));
-        return {*group_, std::move(offers), moves_.motions.size()};
-    }
-
-    /// Whether any pair may need slots: where both its arrays may be private, where ghosts are
-    /// exchanged, or on request.
-    bool may_need_slots(const BindContext& context, const FactFinder& facts) const {
-        if (group_->node_ranks().size() == 1) return false;
-        if (transport::names_transport(transports_, "staged")) return true;
-        if (!transport::names_transport(transports_, "auto")) return false;
-        // What holds for some length of those that are rewritten holds for the longest or the
-        // shortest.
-        const MustAgree& bytes = survey_.small_ghost_exchange_bytes;
-        if (bytes.any() && facts.may_be_rewritten() &&
-            (slots_may_pay(survey_.rates(), bytes.number.value) ||
-             slots_may_pay(survey_.rates(), -bytes.negated.value)))
-            return true;
-        for (std::size_t m = 0; m < motions_.size(); ++m) {
-            const bool plain = context.motions[m].update.is_plain_copy();
-            if (motions_[m].in_private_memory.source.holds() &&
-                (motions_[m].in_private_memory.destination.holds() || !plain))
-                return true;
-        }
-        return survey_.lacks_signals.holds();
-    }
-
-    void exchange_slots(BindContext& context, const FactFinder& facts, const MessageSizes& sizes) {
-        const std::size_t node_size = group_->node_ranks().size();
+    void exchange_slots(BindContext& context, const TransportChoice& choice,
+                        const MessageSizes& sizes) {
+        const std::size_t node_size = group_->node().ranks.size();
         const auto without_rings = [&] {
             context.rings_in.assign(node_size, {});
             context.rings_out.assign(node_size, {});
         };
         without_rings();
-        if (!may_need_slots(context, facts)) return;
+        if (!choice.may_need_slots(motions_)) return;
         std::vector<std::int64_t> bytes(node_size, 0);
-        alone([&] { bytes = bytes_through_slots(context, moves_, facts, transports_); });
+        alone([&] { bytes = choice.bytes_through_slots(); });
         if (error_) std::ranges::fill(bytes, 0);
         const auto manner = transport::options_of_transport(transports_, "staged");
         try {
@@ -355,19 +360,14 @@ private:
         }
     }
 
-    Binding bind_transports(BindContext& context, const FactFinder& facts,
+    Binding bind_transports(BindContext& context, const TransportChoice& choice,
                             const MessageSizes& sizes) const {
         Binding bound;
         bound.tags = tags_;
         bound.remembered = !remembered_.empty() && transports_ == remembered_;
-        for (std::size_t m = 0; m < moves_.motions.size(); ++m)
-            count_moves(bound.per_round, moves_.parts_of(m), group_->rank(),
-                        wire_bytes(moves_.motions[m]));
+        bound.per_round = moved_per_round(moves_, group_->rank());
         count_messages(bound.per_round, moves_, group_->rank());
-        const auto chosen = choose_pairs(context, moves_, facts, transports_, why_, bound.reasons);
-        if (bound.remembered)  // also where "auto" was the fastest, which has reasons of its own
-            for (PairReason& reason : bound.reasons)
-                if (reason.peer != group_->rank() && reason.why != why_) reason.why += ", " + why_;
+        const auto chosen = choice.pairs(why_, bound.remembered);
         // Far peers are served first, the own copy last: it needs nobody.
         const auto& kinds = transport::transport_kinds();
         for (std::size_t i = kinds.size(); i-- > 0;) {
@@ -376,26 +376,16 @@ private:
             if (chosen[i].empty() && !is_for_everyone) continue;
             context.kind = i;
             context.options = transport::options_of_transport(transports_, kinds[i].name);
-            context.chunk_bytes = sizes.longest(context.options.chunk_bytes);
+            // The length that the user names, which a limit may shorten.
+            const std::int64_t named = context.options.chunk_bytes;
+            const bool is_as_named =
+                named > 0 && (sizes.share_bytes == 0 || named < sizes.chunk_bytes);
+            context.chunk_bytes = is_as_named ? named : sizes.chunk_bytes;
             bound.transports.push_back(kinds[i].bind(context, chosen[i]));
             bound.sends_messages = bound.sends_messages || kinds[i].sends_messages;
         }
-        keep_memory(context, bound);
+        keep_memory(context, moves_, bound);
         return bound;
-    }
-
-    void keep_memory(const BindContext& context, Binding& bound) const {
-        bound.memory.push_back(signals_);
-        if (signals_) bound.signals = signals_->data;
-        for (const auto& segment : context.node->mapped()) bound.memory.push_back(segment);
-        for (const transport::SlotRing& ring : context.rings_in)
-            bound.memory.push_back(ring.memory);
-        for (const Motion& motion : moves_.motions)
-            for (const Side side : both_sides) {
-                bound.memory.push_back(motion.array[side].allocation);
-                bound.memory.push_back(motion.array[side].owner);
-            }
-        std::erase(bound.memory, nullptr);
     }
 
     const mpi::ProcessGroupPtr& group_;
@@ -407,9 +397,7 @@ private:
     std::optional<Error> error_;  ///< of what this process did alone
     BindingReduction survey_;
     std::vector<MotionReduction> motions_;
-    std::span<const std::int64_t> nodes_;
     memory::AllocationPtr signals_;
-    int first_tag_ = 0;
     mpi::ClaimedTags tags_;
     std::uint64_t number_ = next_number();  ///< of this binding, among this process's
 };
@@ -429,20 +417,6 @@ Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRe
     BindRequest anew = request;
     anew.uses_memory = false;
     return Binder(group, moves, anew)(mine);
-}
-
-std::vector<MoverPair> Binding::pairs() const {
-    std::vector<MoverPair> lines;
-    for (const auto& t : transports)
-        lines.insert(lines.end(), t->lines().begin(), t->lines().end());
-    for (MoverPair& line : lines) {
-        std::set<std::string_view> said;  // several arrays often have one reason
-        for (const PairReason& r : reasons)
-            if (r.peer == line.peer && r.sends == line.sends && r.transport == line.transport &&
-                said.insert(r.why).second)
-                line.why = line.why.empty() ? r.why : r.why + ", " + line.why;
-    }
-    return lines;
 }
 
 }  // namespace datamover

@@ -47,14 +47,6 @@ struct Moves {
     const PlannedParts& parts_of(std::size_t motion) const { return plans[motions[motion].plan]; }
 };
 
-/// Why a pair is carried as it is.
-struct PairReason {
-    std::int64_t peer = 0;
-    bool sends = false;
-    std::string transport;
-    std::string why;
-};
-
 /// What binding yields: the transports, ready to run, and what one round moves.
 struct Binding {
     std::shared_ptr<const int> tags;  ///< of its messages; given back after the transports
@@ -63,17 +55,9 @@ struct Binding {
     bool sends_messages = false;
     bool remembered = false;  ///< the transports were measured before
     MoverCounters per_round;
-    std::vector<PairReason> reasons;
     /// What peers of this node may touch: signal lines, slots, arrays.
     std::vector<std::shared_ptr<const void>> memory;
     std::byte* signals = nullptr;  ///< of this, the lines of this process
-
-    /// Has peers that are in the midst of a copy hear that this process takes no part any more.
-    void give_up() const noexcept {
-        if (signals != nullptr) transport::retire_signal_lines(signals);
-    }
-    /// How each pair is carried, and why.
-    std::vector<MoverPair> pairs() const;
 };
 
 /// How moves are to be bound: the options as they were given, and what follows from them.

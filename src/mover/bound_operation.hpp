@@ -77,7 +77,8 @@ public:
     }
     void keep_memory() noexcept override {
         for (const Binding& phase : phases_) {
-            phase.give_up();
+            // Peers that are in the midst of a copy hear that this process takes no part any more.
+            if (phase.signals != nullptr) transport::retire_signal_lines(phase.signals);
             for (const auto& memory : phase.memory) group_->keep(memory);
         }
     }

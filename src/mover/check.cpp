@@ -60,7 +60,7 @@ std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
 void check_sizes(const mpi::ProcessGroup& group, const PlannedParts& mine) {
     std::vector<std::int64_t> sent(static_cast<std::size_t>(group.size()), 0);
     for (const PeerPart& p : mine.outgoing) sent[static_cast<std::size_t>(p.rank)] = p.part.size();
-    const auto sent_here = group.exchange(std::move(sent));
+    const auto sent_here = mpi::exchange(group, std::move(sent));
     mpi::collectively(group, [&] {
         for (std::size_t peer = 0; peer < sent_here.size(); ++peer) {
             const auto rank = static_cast<std::int64_t>(peer);
@@ -199,19 +199,6 @@ std::string elements_of(const ArrayPart& part) {
                   opaque ? " (structures, texts, times, long doubles or another byte order)" : "");
 }
 
-void check_plan(const MotionPlan& plan, const mpi::ProcessGroup& group) {
-    if (!plan.source().valid()) throw Error(ErrorCode::invalid_argument, "the plan is empty");
-    if (plan.nprocs() != group.size())
-        throw make_error(ErrorCode::mismatch, "the plan is for ", plan.nprocs(),
-                         " processes, the communicator has ", group.size());
-}
-
-void check_options(const MoverOptions& options) {
-    if (options.max_bytes < 0)
-        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes,
-                         "; it must be positive, or left out (0 in C and C++) for no limit");
-}
-
 /// Elements that lie on top of each other would each be written.
 void check_elements_apart(const ArrayPart& array, std::int64_t rank) {
     for (const BlockMemory& block : array.memory.blocks)
@@ -261,8 +248,16 @@ void check_types(const ArrayPart& source, const ArrayPart& destination,
 
 void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
                      const MoverOptions& options) {
-    check_options(options);
-    for (const PlannedParts& planned : moves.plans) check_plan(planned.plan, group);
+    if (options.max_bytes < 0)
+        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes,
+                         "; it must be positive, or left out (0 in C and C++) for no limit");
+    for (const PlannedParts& planned : moves.plans) {
+        if (!planned.plan.source().valid())
+            throw Error(ErrorCode::invalid_argument, "the plan is empty");
+        if (planned.plan.nprocs() != group.size())
+            throw make_error(ErrorCode::mismatch, "the plan is for ", planned.plan.nprocs(),
+                             " processes, the communicator has ", group.size());
+    }
     for (const Motion& motion : moves.motions) {
         const MotionPlan& plan = moves.plans[motion.plan].plan;
         check_array(motion.array.source, plan.source(), Side::source, group.rank());

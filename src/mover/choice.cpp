@@ -35,22 +35,8 @@ constexpr std::int64_t most_rewritten_bytes = 48 << 10;
 /// Longer runs do too: the processor asks for their lines ahead.
 constexpr std::int64_t least_long_run_bytes = 8 << 10;
 
-/// Calls visit(motion, facts, direction, part of the peer) for everything that this process sends,
-/// then for everything that it receives.
-template <class Visit>
-void for_each_share(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                    Visit&& visit) {
-    const std::int64_t me = context.group->rank();
-    for (std::size_t m = 0; m < moves.motions.size(); ++m)
-        for (const PeerPart& p : moves.parts_of(m).outgoing)
-            visit(m, facts(m, me, p.rank, p.part), transport::outgoing, p);
-    for (std::size_t m = 0; m < moves.motions.size(); ++m)
-        for (const PeerPart& p : moves.parts_of(m).incoming)
-            visit(m, facts(m, p.rank, me, p.part), transport::incoming, p);
-}
-
 std::int64_t wire_bytes(const BindContext& context, std::size_t motion) {
-    return context.motions[motion].wire().bytes;
+    return context.motions[motion].wire().elem_bytes;
 }
 
 std::int64_t most_wire_bytes(const BindContext& context) {
@@ -60,33 +46,9 @@ std::int64_t most_wire_bytes(const BindContext& context) {
     return most;
 }
 
-/// The kind for a pair, supposing that the receiver has slots for it.
-const transport::TransportKind& kind_with_slots(PairFacts facts, const std::string& transport) {
-    facts.slots = facts.same_node && !facts.same_process;
-    return transport::choose_transport(facts, transport);
-}
-
-/// What one direction of one pair may take of this process's memory, or no_limit. Throws
-/// invalid_argument.
-std::int64_t share_of_limit(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                            std::int64_t max_bytes, const std::string& transports) {
-    if (max_bytes == 0) return no_limit;
-    std::set<std::pair<std::int64_t, transport::Direction>> pairs;
-    for_each_share(context, moves, facts,
-                   [&](std::size_t, const PairFacts& f, transport::Direction d, const PeerPart& p) {
-                       if (kind_with_slots(f, transports).memory != MessageMemory::none)
-                           pairs.emplace(p.rank, d);
-                   });
-    if (pairs.empty()) return no_limit;
-    const auto count = static_cast<std::int64_t>(pairs.size());
-    const std::int64_t share = max_bytes / count;
-    const std::int64_t least =
-        SlotRing::signal_bytes + memory::whole_lines(most_wire_bytes(context));
-    if (share < least)
-        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", max_bytes, ", but process ",
-                         context.group->rank(), " sends and receives ", count,
-                         " messages and needs ", count * least, " bytes for them");
-    return share;
+/// Whether the rates say that slots pay for a message of so few pages.
+bool slots_may_pay(const TransportRates& rates, std::int64_t bytes) {
+    return is_few_pages(bytes) && rates.staged_ns(bytes) <= rates.shared_ns(bytes);
 }
 
 }  // namespace
@@ -95,30 +57,39 @@ bool is_few_pages(std::int64_t bytes) {
     return bytes > 0 && bytes <= most_rewritten_bytes;
 }
 
-bool slots_may_pay(const TransportRates& rates, std::int64_t bytes) {
-    return is_few_pages(bytes) && rates.staged_ns(bytes) <= rates.shared_ns(bytes);
+/// Calls visit(motion, facts, direction, part of the peer) for everything that this process sends,
+/// then for everything that it receives.
+template <class Visit>
+void TransportChoice::for_each_share(Visit&& visit) const {
+    const std::int64_t me = context_.group->rank();
+    for (std::size_t m = 0; m < moves_.motions.size(); ++m)
+        for (const PeerPart& p : moves_.parts_of(m).outgoing)
+            visit(m, facts_of(m, me, p.rank, p.part), transport::outgoing, p);
+    for (std::size_t m = 0; m < moves_.motions.size(); ++m)
+        for (const PeerPart& p : moves_.parts_of(m).incoming)
+            visit(m, facts_of(m, p.rank, me, p.part), transport::incoming, p);
 }
 
-PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int64_t to,
-                                 const PairPart& part) const {
+PairFacts TransportChoice::facts_of(std::size_t motion, std::int64_t from, std::int64_t to,
+                                    const PairPart& part) const {
     const mpi::ProcessGroup& group = *context_.group;
     PairFacts facts;
     facts.source_rank = from;
     facts.destination_rank = to;
     facts.same_process = from == to;
     facts.plain_copy = context_.motions[motion].update.is_plain_copy();
-    const std::string& why = group.why_no_shared_memory();
+    const std::string& why = group.node().why_no_shared_memory;
     if (!why.empty()) facts.why_not_shared = "shared memory does not work on this node: " + why;
-    if (group.node_position(from) < 0 || group.node_position(to) < 0) return facts;
+    if (group.node().position(from) < 0 || group.node().position(to) < 0) return facts;
     facts.same_node = true;
     if (facts.same_process || !shares_) return facts;
     add_sharing(facts, motion);
     weigh_rewritten(facts, motion, part);
-    if (group.peers_readable()) add_reading(facts, motion, part);
+    if (group.node().peers_readable) add_reading(facts, motion, part);
     return facts;
 }
 
-void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
+void TransportChoice::add_sharing(PairFacts& facts, std::size_t motion) const {
     const bool signals = context_.signals && peer(facts).signals;
     for (const Side side : both_sides) {
         const bool here = (side == Side::source) == sends(facts);
@@ -134,7 +105,8 @@ void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
 }
 
 /// All arrays go in one message; most have the same plan.
-void FactFinder::weigh_rewritten(PairFacts& facts, std::size_t motion, const PairPart& part) const {
+void TransportChoice::weigh_rewritten(PairFacts& facts, std::size_t motion,
+                                      const PairPart& part) const {
     const std::int64_t bytes = geometry::bounded_multiply(
         part.size(),
         wire_bytes(context_, motion) * static_cast<std::int64_t>(context_.motions.size()));
@@ -146,15 +118,15 @@ void FactFinder::weigh_rewritten(PairFacts& facts, std::size_t motion, const Pai
     facts.small_ghost_exchange = slots_may_pay(rates_, bytes);
 }
 
-bool FactFinder::one_way() const {
+bool TransportChoice::one_way() const {
     const std::int64_t most =
         geometry::bounded_add(survey_.sent_bytes.value, survey_.received_bytes.value);
     return most - survey_.exchanged_bytes.value > most / 4;
 }
 
 /// Both sides know both memories, and so come to the same decisions.
-FactFinder::Runs FactFinder::runs_of(const PairFacts& facts, std::size_t motion,
-                                     const PairPart& part) const {
+TransportChoice::Runs TransportChoice::runs_of(const PairFacts& facts, std::size_t motion,
+                                               const PairPart& part) const {
     const transport::BoundMotion& bound = context_.motions[motion];
     const auto& of_peer = peer(facts).arrays[motion];
     const MemoryLayout& source = sends(facts) ? bound.array.source->memory : of_peer.source.memory;
@@ -166,7 +138,8 @@ FactFinder::Runs FactFinder::runs_of(const PairFacts& facts, std::size_t motion,
             plan::fastest_alike(part, source, destination)};
 }
 
-void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPart& part) const {
+void TransportChoice::add_reading(PairFacts& facts, std::size_t motion,
+                                  const PairPart& part) const {
     if (!context_.signals || !peer(facts).signals) return;
     const Runs runs = runs_of(facts, motion, part);
     facts.balanced = !one_way();
@@ -187,19 +160,58 @@ void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPar
                      rates_.slots_ns(bytes, facts.direct_run_bytes), built_in()};
 }
 
-MessageSizes message_sizes(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                           std::int64_t max_bytes, const std::string& transports,
-                           bool any_has_limit) {
-    MessageSizes sizes{default_chunk_bytes, default_buffers, 0};
-    if (!any_has_limit) return sizes;
-    std::int64_t share = no_limit;
-    mpi::collectively(*context.group, [&] {
-        share = share_of_limit(context, moves, facts, max_bytes, transports);
+bool TransportChoice::may_need_slots(const std::vector<MotionReduction>& motions) const {
+    if (context_.group->node().ranks.size() == 1) return false;
+    if (transport::names_transport(transports_, "staged")) return true;
+    if (!transport::names_transport(transports_, "auto")) return false;
+    // What holds for some length of those that are rewritten holds for the longest or the shortest.
+    const MustAgree& bytes = survey_.small_ghost_exchange_bytes;
+    if (bytes.any() && may_be_rewritten() &&
+        (slots_may_pay(rates_, bytes.number.value) || slots_may_pay(rates_, -bytes.negated.value)))
+        return true;
+    for (std::size_t m = 0; m < motions.size(); ++m) {
+        const auto& in_private_memory = motions[m].in_private_memory;
+        const bool plain = context_.motions[m].update.is_plain_copy();
+        if (in_private_memory.source.holds() && (in_private_memory.destination.holds() || !plain))
+            return true;
+    }
+    return survey_.lacks_signals.holds();
+}
+
+const transport::TransportKind& TransportChoice::kind_with_slots(PairFacts facts) const {
+    facts.slots = facts.same_node && !facts.same_process;
+    return transport::choose_transport(facts, transports_);
+}
+
+/// What one direction of one pair may take of this process's memory, or no_limit. Throws
+/// invalid_argument.
+std::int64_t TransportChoice::share_of_limit(std::int64_t max_bytes) const {
+    if (max_bytes == 0) return no_limit;
+    std::set<std::pair<std::int64_t, transport::Direction>> pairs;
+    for_each_share([&](std::size_t, const PairFacts& f, transport::Direction d, const PeerPart& p) {
+        if (kind_with_slots(f).memory != MessageMemory::none) pairs.emplace(p.rank, d);
     });
-    share = -context.group->maximum({-share})[0];
+    if (pairs.empty()) return no_limit;
+    const auto count = static_cast<std::int64_t>(pairs.size());
+    const std::int64_t share = max_bytes / count;
+    const std::int64_t least =
+        SlotRing::signal_bytes + memory::whole_lines(most_wire_bytes(context_));
+    if (share < least)
+        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", max_bytes, ", but process ",
+                         context_.group->rank(), " sends and receives ", count,
+                         " messages and needs ", count * least, " bytes for them");
+    return share;
+}
+
+MessageSizes TransportChoice::message_sizes(std::int64_t max_bytes) const {
+    MessageSizes sizes{default_chunk_bytes, default_buffers, 0};
+    if (!survey_.has_limit.holds()) return sizes;
+    std::int64_t share = no_limit;
+    mpi::collectively(*context_.group, [&] { share = share_of_limit(max_bytes); });
+    share = -context_.group->maximum({-share})[0];
     if (share == no_limit) return sizes;
     // Several buffers, so that one is packed while another is sent, unless elements are too large.
-    const std::int64_t elem_bytes = memory::whole_lines(most_wire_bytes(context));
+    const std::int64_t elem_bytes = memory::whole_lines(most_wire_bytes(context_));
     sizes.share_bytes = share;
     sizes.buffers = std::clamp<std::int64_t>(share / elem_bytes, 1, 2);
     sizes.chunk_bytes =
@@ -207,45 +219,44 @@ MessageSizes message_sizes(const BindContext& context, const Moves& moves, const
     return sizes;
 }
 
-std::vector<std::int64_t> bytes_through_slots(const BindContext& context, const Moves& moves,
-                                              const FactFinder& facts,
-                                              const std::string& transport) {
-    std::vector<std::int64_t> bytes(context.group->node_ranks().size(), 0);
+std::vector<std::int64_t> TransportChoice::bytes_through_slots() const {
+    const mpi::Node& node = context_.group->node();
+    std::vector<std::int64_t> bytes(node.ranks.size(), 0);
     for_each_share(
-        context, moves, facts,
         [&](std::size_t m, const PairFacts& f, transport::Direction d, const PeerPart& p) {
             if (d == transport::outgoing || !f.same_node || f.same_process) return;
-            if (kind_with_slots(f, transport).memory != MessageMemory::slots) return;
-            std::int64_t& of_peer =
-                bytes[static_cast<std::size_t>(context.group->node_position(p.rank))];
+            if (kind_with_slots(f).memory != MessageMemory::slots) return;
+            std::int64_t& of_peer = bytes[static_cast<std::size_t>(node.position(p.rank))];
             of_peer = geometry::bounded_add(
-                of_peer, geometry::bounded_multiply(p.part.size(), wire_bytes(context, m)));
+                of_peer, geometry::bounded_multiply(p.part.size(), wire_bytes(context_, m)));
         });
     return bytes;
 }
 
-std::vector<std::vector<Pair>> choose_pairs(const BindContext& context, const Moves& moves,
-                                            const FactFinder& facts, const std::string& transports,
-                                            const std::string& why_named,
-                                            std::vector<PairReason>& reasons) {
+std::vector<std::vector<Pair>> TransportChoice::pairs(const std::string& why_named,
+                                                      bool remembered) const {
     const auto& kinds = transport::transport_kinds();
     std::vector<std::vector<Pair>> chosen(kinds.size());
-    for_each_share(
-        context, moves, facts,
-        [&](std::size_t m, PairFacts f, transport::Direction d, const PeerPart& p) {
-            const int position = context.group->node_position(p.rank);
-            const auto& rings = d == transport::outgoing ? context.rings_out : context.rings_in;
-            f.slots = position >= 0 && rings[static_cast<std::size_t>(position)].slots > 0;
-            const auto& kind = transport::choose_transport(f, transports);
-            auto& pairs = chosen[static_cast<std::size_t>(&kind - kinds.data())];
-            auto pair = std::ranges::find_if(
-                pairs, [&](const Pair& x) { return x.peer == p.rank && x.direction == d; });
-            if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});
-            pair->shares.push_back({m, &p.part, f});
-            const bool named = transport::concerns(transports, kind);
-            const std::string why = named ? why_named : kind.reason(f);
-            reasons.push_back({p.rank, d == transport::outgoing, kind.name, why});
-        });
+    for_each_share([&](std::size_t m, PairFacts f, transport::Direction d, const PeerPart& p) {
+        const int position = context_.group->node().position(p.rank);
+        const auto& rings = d == transport::outgoing ? context_.rings_out : context_.rings_in;
+        f.slots = position >= 0 && rings[static_cast<std::size_t>(position)].slots > 0;
+        const auto& kind = transport::choose_transport(f, transports_);
+        auto& pairs = chosen[static_cast<std::size_t>(&kind - kinds.data())];
+        auto pair = std::ranges::find_if(
+            pairs, [&](const Pair& x) { return x.peer == p.rank && x.direction == d; });
+        if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}, {}});
+        pair->shares.push_back({m, &p.part, f});
+        std::string why = why_named;
+        if (!transport::concerns(transports_, kind)) {
+            why = kind.reason(f);
+            // "auto" was the fastest, which has reasons of its own.
+            if (remembered && !f.same_process) why += ", " + why_named;
+        }
+        // Several arrays often have one reason.
+        if (pair->why.find(why) == std::string::npos)
+            pair->why = pair->why.empty() ? why : why + ", " + pair->why;
+    });
     return chosen;
 }
 
@@ -279,13 +290,12 @@ SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int6
 }
 
 /// One allocation for all rings of this process; null when there is not enough.
-memory::AllocationPtr allocate(const mpi::ProcessGroup& group, std::vector<SlotRing>& rings,
-                               std::uint64_t binding) {
+memory::AllocationPtr allocate(std::vector<SlotRing>& rings, std::uint64_t binding) {
     std::int64_t bytes = 0;
     for (const SlotRing& ring : rings) bytes += ring.slots > 0 ? ring.bytes() : 0;
     if (bytes == 0) return nullptr;
     try {
-        const auto memory = group.pool().allocate_shared(bytes);
+        const auto memory = memory::SegmentPool::of_process().allocate_shared(bytes);
         std::byte* at = memory->data;
         for (SlotRing& ring : rings) {
             if (ring.slots == 0) continue;
@@ -355,11 +365,12 @@ void offer_slots(BindContext& context, const std::vector<std::int64_t>& incoming
         context.rings_in[i] =
             ring_for(incoming_bytes[i], elem_bytes, std::min(room, ring_bytes), chunk_bytes);
     }
-    const auto memory = allocate(group, context.rings_in, binding);
+    const auto memory = allocate(context.rings_in, binding);
     if (!memory) context.rings_in.assign(incoming_bytes.size(), {});
     const auto offers = group.gather_on_node(offer_of(memory, context.rings_in));
     for (std::size_t i = 0; i < offers.size(); ++i)
-        context.rings_out[i] = mapped_ring(offers[i], group.my_node_position(), group.segments());
+        context.rings_out[i] =
+            mapped_ring(offers[i], group.node().my_position, memory::SegmentMap::of_process());
 }
 
 }  // namespace datamover

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -263,8 +262,8 @@ MoverCounters Mover::counters() const {
         c.bytes_received += phase.per_round.bytes_received;
         c.bytes_kept += phase.per_round.bytes_kept;
     }
-    c.rounds = state_->round.completed();
-    c.wait_seconds = state_->round.wait_seconds();
+    c.rounds = state_->round.counters().completed;
+    c.wait_seconds = state_->round.counters().wait_seconds;
     return c;
 }
 
@@ -272,7 +271,8 @@ std::vector<MoverPair> Mover::pairs() const {
     std::vector<MoverPair> all;
     if (!state_) return all;
     for (const Binding& phase : state_->operation.phases())
-        std::ranges::move(phase.pairs(), std::back_inserter(all));
+        for (const auto& t : phase.transports)
+            all.insert(all.end(), t->lines().begin(), t->lines().end());
     return all;
 }
 

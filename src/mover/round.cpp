@@ -22,10 +22,6 @@
 #include "mpi/environment.hpp"
 #include "mpi/waiting.hpp"
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
-
 namespace datamover {
 namespace {
 
@@ -39,20 +35,17 @@ Round::~Round() {
     give_up();
 }
 
-void Round::refuse_start(Status status) const {
-    if (status == Status::held)
-        throw make_error(ErrorCode::invalid_state, "another thread binds, tunes or frees the ",
-                         what_);
-    throw Error(ErrorCode::invalid_state, "start was called twice without wait");
-}
-
 void Round::start() {
     Status found = Status::idle;  // of two threads that start at once, one does
-    if (!status_.compare_exchange_strong(found, Status::in_flight)) refuse_start(found);
+    if (!status_.compare_exchange_strong(found, Status::in_flight))
+        throw make_error(ErrorCode::invalid_state,
+                         found == Status::held
+                             ? concat("another thread binds, tunes or frees the ", what_)
+                             : "start was called twice without wait");
     try {
         mpi::check_still_running();
         if (operation_.sends_messages()) mpi::check_thread();
-        group_->check_alive();
+        group_->failures().check();
     } catch (...) {
         unlock();
         throw;
@@ -66,14 +59,14 @@ void Round::start() {
         fail(mpi::current_error(*group_));
     }
     if (!engine.has_thread(operation_)) push();
-    const Status status = status_.load(std::memory_order_relaxed);
-    if (status == Status::in_flight) engine.add(*this);
-    if (status == Status::failed) end();
+    const Status now = status();
+    if (now == Status::in_flight) engine.add(*this);
+    if (now == Status::failed) end();
     release();
 }
 
 bool Round::push() noexcept {
-    if (status_.load(std::memory_order_relaxed) != Status::in_flight) return false;
+    if (status() != Status::in_flight) return false;
     try {
         if (!begun_) {
             begun_ = true;
@@ -83,7 +76,7 @@ bool Round::push() noexcept {
         if (made == Progress::complete)
             status_.store(Status::complete, std::memory_order_release);
         else
-            group_->check_alive();
+            group_->failures().check();
         return made != Progress::none;
     } catch (...) {
         fail(mpi::current_error(*group_));
@@ -93,13 +86,13 @@ bool Round::push() noexcept {
 
 void Round::fail(const Error& why) noexcept {
     error_ = why;
-    group_->fail(why);
+    group_->failures().fail(why);
     operation_.keep_memory();
     status_.store(Status::failed, std::memory_order_release);
 }
 
 /// Another holder of the claim only pushes, which never waits.
-bool Round::claim_in_flight() {
+bool RoundState::claim_in_flight() {
     while (!claim()) {
         if (!in_flight()) return false;
         std::this_thread::yield();
@@ -110,7 +103,7 @@ bool Round::claim_in_flight() {
 Round::PollResult Round::poll() {
     if (!claim()) return {false, was_ended()};
     const bool moved = push();
-    if (status_.load(std::memory_order_relaxed) != Status::in_flight) return {moved, end()};
+    if (status() != Status::in_flight) return {moved, end()};
     release();
     return {moved, false};
 }
@@ -127,12 +120,13 @@ void Round::unless_failed(Check check) {
 }
 
 bool Round::end() {
-    const Status status = status_.load(std::memory_order_relaxed);
+    const Status ended = status();
     ProgressEngine::of_process().remove(*this);
-    if (status == Status::complete)
-        completed_.store(completed() + 1, std::memory_order_relaxed);  // no other thread writes it
-    status_.store(Status::idle, std::memory_order_release);
-    if (status == Status::failed) throw *error_;
+    if (ended == Status::complete)  // no other thread writes it
+        counters_.completed.store(counters_.completed.load(std::memory_order_relaxed) + 1,
+                                  std::memory_order_relaxed);
+    unlock();
+    if (ended == Status::failed) throw *error_;
     return true;
 }
 
@@ -149,10 +143,10 @@ void Round::require_in_flight(const char* call) const {
 bool Round::test() {
     mpi::check_still_running();
     if (poll().finished) return true;
-    unless_failed([&] { group_->check_alive_while_waiting(); });
+    unless_failed([&] { group_->failures().check_while_waiting(); });
     // Peers may be testing another round, which has to go on here before they come to this one.
     ProgressEngine::of_process().push_others(this, false);
-    group_->let_mpi_progress();
+    group_->failures().let_mpi_progress();
     return false;
 }
 
@@ -176,7 +170,7 @@ void Round::wait(std::optional<double> timeout_seconds) {
             sum.store(sum.load(std::memory_order_relaxed) + waiting.seconds(),
                       std::memory_order_relaxed);
         }
-    } account{wait_seconds_, waiting};
+    } account{counters_.wait_seconds, waiting};
     while (true) {
         const PollResult made = poll();
         if (made.finished) return;
@@ -202,9 +196,9 @@ void Round::give_up() noexcept {
     if (!in_flight() || mpi::is_forked_child() || !claim_in_flight()) return;
     ProgressEngine::of_process().remove(*this);
     if (mpi::is_running()) push();
-    if (mpi::is_running() && status_.load(std::memory_order_relaxed) == Status::in_flight) {
+    if (mpi::is_running() && status() == Status::in_flight) {
         try {
-            group_->check_alive();
+            group_->failures().check();
             throw make_error(ErrorCode::peer_failed, "process ", group_->rank(), " gave up a ",
                              what_, " in flight");
         } catch (...) {
@@ -229,11 +223,8 @@ constexpr auto longest_sleep = 200us;
 class ListLock {
 public:
     explicit ListLock(std::atomic_flag& flag) : flag_(flag) {
-        while (flag_.test_and_set(std::memory_order_acquire)) {
-#if defined(__x86_64__) || defined(__i386__)
-            _mm_pause();
-#endif
-        }
+        while (flag_.test_and_set(std::memory_order_acquire))
+            while (flag_.test(std::memory_order_relaxed)) continue;
     }
     ~ListLock() { flag_.clear(std::memory_order_release); }
     ListLock(const ListLock&) = delete;
@@ -295,8 +286,7 @@ Round* ProgressEngine::next_claimed(Round* after, const Round* own, bool by_thre
     const ListLock lock(list_lock_);
     Round* round = after ? after->next_ : first_;
     if (after) {
-        if (after->status_.load(std::memory_order_relaxed) != Round::Status::in_flight)
-            unlink(*after);
+        if (after->status() != Round::Status::in_flight) unlink(*after);
         after->release();
     }
     for (; round; round = round->next_)
@@ -316,11 +306,10 @@ bool ProgressEngine::push_others(const Round* own, bool by_thread) {
 void ProgressEngine::start_thread() {
     const std::lock_guard one_at_a_time(users_lock_);
     if (!thread_) thread_ = new Thread;
-    if (users_ == 0) begin_thread();
-    ++users_;
-}
-
-void ProgressEngine::begin_thread() {
+    if (users_ > 0) {
+        ++users_;
+        return;
+    }
     std::unique_lock lock(thread_->mutex);
     thread_->stopping = thread_->begun = false;
     thread_may_send_ = mpi::any_thread_may_call();
@@ -337,6 +326,7 @@ void ProgressEngine::begin_thread() {
     // A thread that has work at once may stay on the core that computes, though another one is
     // idle; one that has slept before is woken on that.
     thread_->wake.wait(lock, [&] { return thread_->begun; });
+    users_ = 1;
 }
 
 void ProgressEngine::stop_thread() {

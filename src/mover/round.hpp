@@ -43,8 +43,40 @@ public:
 /// given up by whoever made it for one call alone.
 enum class AfterTimeout { in_flight, given_up };
 
+/// How far a round has come, and the claim of who changes that. Of any thread.
+class RoundState {
+public:
+    bool in_flight() const {
+        const Status status = status_.load(std::memory_order_acquire);
+        return status != Status::idle && status != Status::held;
+    }
+    /// Keeps other threads from starting a round while the operation changes; false in flight, and
+    /// where another thread holds it.
+    bool try_lock() {
+        Status idle = Status::idle;
+        return status_.compare_exchange_strong(idle, Status::held);
+    }
+    void unlock() { status_.store(Status::idle, std::memory_order_release); }
+
+protected:
+    friend class ProgressEngine;
+    enum class Status { idle, held, in_flight, complete, failed };
+
+    /// For the holder of the claim, who alone changes what is in flight.
+    Status status() const { return status_.load(std::memory_order_relaxed); }
+    bool claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
+    void release() { claimed_.store(false, std::memory_order_release); }
+    /// Claims as soon as nobody else pushes; false where the round is over.
+    bool claim_in_flight();
+
+    std::atomic<Status> status_{Status::idle};
+
+private:
+    std::atomic<bool> claimed_{true};
+};
+
 /// The state of one start … wait of an operation; used again for the next.
-class Round {
+class Round : public RoundState {
 public:
     /// `what` names the operation in messages: "mover".
     Round(mpi::ProcessGroupPtr group, Operation& operation, const char* what,
@@ -55,8 +87,6 @@ public:
           after_timeout_(after_timeout) {}
     /// In flight, the round is given up, and all processes are told.
     ~Round();
-    Round(const Round&) = delete;
-    Round& operator=(const Round&) = delete;
 
     /// Throws invalid_state in flight, and from a thread that may not call MPI; peer_failed.
     void start();
@@ -70,30 +100,18 @@ public:
     void wait(std::optional<double> timeout_seconds);
     /// Ends a round in flight, telling all processes that it was given up. Never waits for peers.
     void give_up() noexcept;
-    bool in_flight() const {
-        const Status status = status_.load(std::memory_order_acquire);
-        return status != Status::idle && status != Status::held;
-    }
     /// Whether it is over because something went wrong.
     bool has_failed() const { return !in_flight() && error_.has_value(); }
-    /// Keeps other threads from starting a round while the operation changes; false in flight, and
-    /// where another thread holds it.
-    bool try_lock() {
-        Status idle = Status::idle;
-        return status_.compare_exchange_strong(idle, Status::held);
-    }
-    void unlock() { status_.store(Status::idle, std::memory_order_release); }
-    double wait_seconds() const { return wait_seconds_.load(std::memory_order_relaxed); }
-    std::int64_t completed() const { return completed_.load(std::memory_order_relaxed); }
+
+    struct Counters {
+        std::atomic<double> wait_seconds{0};  ///< some are lost where several threads wait at once
+        std::atomic<std::int64_t> completed{0};  ///< written with the claim
+    };
+    const Counters& counters() const { return counters_; }
 
 private:
     friend class ProgressEngine;
-    enum class Status { idle, held, in_flight, complete, failed };
 
-    bool claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
-    void release() { claimed_.store(false, std::memory_order_release); }
-    /// Claims as soon as nobody else pushes; false where the round is over.
-    bool claim_in_flight();
     /// Pushes on; only for the holder of the claim. Never throws. True when anything was done.
     bool push() noexcept;
     void fail(const Error& why) noexcept;
@@ -111,19 +129,15 @@ private:
     void unless_failed(Check check);
     /// Returns where the round is over meanwhile.
     void throw_timeout(double seconds);
-    [[noreturn]] void refuse_start(Status status) const;
 
     mpi::ProcessGroupPtr group_;
     Operation& operation_;
     const char* what_;
     AfterTimeout after_timeout_;
-    std::atomic<Status> status_{Status::idle};
-    std::atomic<bool> claimed_{true};
     bool begun_ = false;  ///< guarded by the claim
     /// Guarded by the claim; once set it stays, since the group of what has failed starts nothing.
     std::optional<Error> error_;
-    std::atomic<double> wait_seconds_{0};     ///< some are lost where several threads wait at once
-    std::atomic<std::int64_t> completed_{0};  ///< written with the claim
+    Counters counters_;
     Round *next_ = nullptr, *previous_ = nullptr;  ///< among the rounds in flight
 };
 
@@ -155,7 +169,6 @@ public:
 private:
     ProgressEngine() = default;
     struct Thread;
-    void begin_thread();
     void join_thread();
     void run_thread();
     Round* next_claimed(Round* after, const Round* own, bool by_thread);

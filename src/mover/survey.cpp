@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "mpi/collectives.hpp"
 
 namespace datamover {
 namespace {
@@ -71,7 +72,8 @@ TransportRates BindingReduction::rates() const {
 void BindingReduction::reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine) {
     failed.take(mine ? group.size() - group.rank() : 0);
     reduce_numbers(group, this, 1);
-    if (failed.value > 0) group.throw_error_of(group.size() - static_cast<int>(failed.value), mine);
+    if (failed.value > 0)
+        mpi::throw_error_of(group, group.size() - static_cast<int>(failed.value), mine);
 }
 
 void reduce(const mpi::ProcessGroup& group, std::vector<MotionReduction>& motions) {

@@ -20,6 +20,7 @@
 #include "geometry/digest.hpp"
 #include "geometry/make_error.hpp"
 #include "memory/large_pages.hpp"
+#include "mpi/collectives.hpp"
 #include "mpi/waiting.hpp"
 #include "tuning_turn.hpp"
 
@@ -66,7 +67,7 @@ std::vector<std::string> candidates(const mpi::ProcessGroup& group,
         for (const PlannedParts& parts : moves.plans)
             for (const PeerPart& peer : parts.outgoing)
                 if (peer.rank != group.rank())
-                    (group.node_position(peer.rank) < 0 ? far : near) = 1;
+                    (group.node().position(peer.rank) < 0 ? far : near) = 1;
     const auto any = group.maximum({near, far});
     std::vector<std::string> names{"auto"}, on_node, anywhere;
     for (const auto& kind : transport::transport_kinds())
@@ -104,7 +105,7 @@ std::string found_in_file(const mpi::ProcessGroup& group, std::int64_t key,
         };
         if (std::ranges::none_of(names, is_tried)) known.clear();
     }
-    return group.broadcast(0, std::move(known));
+    return mpi::broadcast(group, 0, std::move(known));
 }
 
 void check_seconds(const mpi::ProcessGroup& group, double seconds) {
@@ -120,7 +121,12 @@ public:
     Trials(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
            const MoverOptions& options)
         : group_(group), options_(options) {
-        const std::int64_t needed_bytes = on_machine(scratch_bytes(bound));
+        // The sum over the processes of this machine: each alone might find room.
+        std::int64_t needed_bytes = 0;
+        const auto of_all = group_->gather({scratch_bytes(bound)});
+        for (const int rank : group_->node().machine_ranks)
+            needed_bytes =
+                geometry::bounded_add(needed_bytes, of_all[static_cast<std::size_t>(rank)][0]);
         mpi::collectively(*group_, [&] {
             memory::require_available(needed_bytes);
             stand_in_ = between_scratch_arrays(bound);
@@ -198,9 +204,11 @@ private:
         const auto& kinds = transport::transport_kinds();
         std::vector<std::int64_t> uses(2 * kinds.size(), 0);
         for (const Binding& phase : c.operation.phases())
-            for (const MoverPair& pair : phase.pairs())
-                for (std::size_t k = 0; k < kinds.size(); ++k) {
-                    if (pair.transport != kinds[k].name) continue;
+            for (const auto& t : phase.transports)
+                for (const MoverPair& pair : t->lines()) {
+                    const auto found =
+                        std::ranges::find(kinds, pair.transport, &transport::TransportKind::name);
+                    const auto k = static_cast<std::size_t>(found - kinds.begin());
                     uses[2 * k] = std::max(uses[2 * k], pair.bytes);
                     uses[2 * k + 1] = std::max(uses[2 * k + 1], pair.chunks);
                 }
@@ -222,16 +230,6 @@ private:
                 return true;
         }
         return false;
-    }
-
-    /// The sum over the processes of this machine: each alone might find room. Collective.
-    std::int64_t on_machine(std::int64_t own_bytes) const {
-        std::int64_t bytes = 0;
-        const auto of_all = group_->gather({own_bytes});
-        for (int rank = 0; rank < group_->size(); ++rank)
-            if (group_->on_same_machine(rank))
-                bytes = geometry::bounded_add(bytes, of_all[static_cast<std::size_t>(rank)][0]);
-        return bytes;
     }
 
     /// Binds a candidate; one that cannot carry the moves says why.
@@ -302,8 +300,8 @@ private:
         try {
             mpi::check_interrupt();
         } catch (const mpi::Interrupted&) {
-            group_->fail(make_error(ErrorCode::peer_failed, "process ", group_->rank(),
-                                    " was interrupted while it tried transports"));
+            group_->failures().fail(make_error(ErrorCode::peer_failed, "process ", group_->rank(),
+                                               " was interrupted while it tried transports"));
             throw;
         }
     }
@@ -384,12 +382,6 @@ private:
     memory::AllocationPtr other_;  ///< more than a core's own caches hold
 };
 
-TuningResult not_measured(const Error& why) {
-    TuningResult result;
-    result.trials.push_back({"auto", 0, 0, concat("not measured: ", why.what()), true, {}});
-    return result;
-}
-
 }  // namespace
 
 bool reaches_other_nodes(const transport::TransportKind& kind) {
@@ -423,7 +415,7 @@ TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& 
         trials->bind(names);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::no_memory) throw;
-        return not_measured(e);
+        return {"", "", {{"auto", 0, 0, concat("not measured: ", e.what()), true, {}}}};
     }
     TuningResult result{"", "measured", trials->run(seconds)};
     for (const MoverTrial& trial : result.trials)

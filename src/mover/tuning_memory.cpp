@@ -2,8 +2,6 @@
 // What was measured by this program and earlier ones: transport choices and rates, and their file.
 #include "tuning.hpp"
 
-#include <mpi.h>
-
 #include <array>
 #include <bit>
 #include <charconv>
@@ -63,10 +61,7 @@ void put(WordDigest& digest, const ArrayPart& part) {
 std::int64_t system_digest() {
     static const std::int64_t made = [] {
         WordDigest digest;
-        char text[MPI_MAX_LIBRARY_VERSION_STRING];
-        int length = 0;
-        if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) length = 0;
-        digest.put(geometry::text_digest({text, static_cast<std::size_t>(length)}));
+        digest.put(geometry::text_digest(mpi::library_version()));
         digest.put(geometry::text_digest(DATAMOVER_VERSION));
         digest.put(mpi::count(mpi::usable_processors()));
         return digest.value();
@@ -87,8 +82,8 @@ std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
     digest.put(options.max_bytes);
     digest.put(group.size());
     digest.put(group.rank());
-    digest.put(group.peers_readable());
-    for (const int rank : group.node_ranks()) digest.put(rank);
+    digest.put(group.node().peers_readable);
+    for (const int rank : group.node().ranks) digest.put(rank);
     for (const Motion& motion : moves.motions)
         for (const Side side : both_sides) put(digest, motion.array[side]);
     return digest.value();

@@ -55,6 +55,8 @@ std::int64_t displacement_of(const void* memory);
 class ByteMessage {
 public:
     explicit ByteMessage(std::int64_t bytes);
+    /// One of a committed datatype.
+    explicit ByteMessage(Datatype type) : count_(1), long_(std::move(type)) {}
 
     int count() const { return count_; }
     MPI_Datatype type() const { return long_.get() == MPI_DATATYPE_NULL ? MPI_BYTE : long_.get(); }

@@ -41,49 +41,27 @@ auto notifying_failure(const ProcessGroup& group, Work&& work) {
     try {
         return work();
     } catch (...) {
-        group.fail(current_error(group));
+        group.failures().fail(current_error(group));
         throw;
     }
 }
 
 }  // namespace
 
-void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
-    wait_until(
-        [&] {
-            int done = 0;
-            check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
-            return done != 0;
-        },
-        load, call);
-}
-
-void ProcessGroup::wait_until(const std::function<bool()>& done, Load load,
-                              const char* call) const {
-    Waiting waiting(*this);
-    if (load == Load::data) waiting.stay_awake();
-    if (!board_) waiting.defer_deadline();
-    wait(waiting, done, [&] {
-        throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
-                         waiting.timeout_seconds(), " s ",
-                         call ? concat("in ", call, " for the other processes")
-                              : "for the other processes to make the same call");
-    });
-}
-
 /// A started operation cannot be canceled: if this process gives up, all others are notified, and
 /// the memory is kept.
 void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memory,
-                             const std::function<int(MPI_Request*)>& begin, Load load) const {
+                             const std::function<int(MPI_Comm, MPI_Request*)>& begin,
+                             Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
     check_still_running();
-    check_alive();
-    if (board_) board_->count_operation();
+    failures_->check();
+    failures_->count_operation();
     try {
-        check(begin(&request), call);
-        complete(request, call, load);
+        check(begin(comm_, &request), call);
+        complete(*this, request, call, load);
     } catch (...) {
-        fail(current_error(*this));
+        failures_->fail(current_error(*this));
         if (request != MPI_REQUEST_NULL) abandon(std::move(memory));
         throw;
     }
@@ -94,7 +72,7 @@ Error current_error(const ProcessGroup& group) noexcept try {
     try {
         throw;
     } catch (const Error& e) {
-        return group.cause_of(e);
+        return group.failures().cause_of(e);
     } catch (const std::bad_alloc&) {
         return make_error(ErrorCode::no_memory, process, " ran out of memory");
     } catch (const std::exception& e) {
@@ -107,163 +85,123 @@ Error current_error(const ProcessGroup& group) noexcept try {
     return out_of_memory;
 }
 
-/// Exchanges at most AgreementSlot::most numbers of each process of this node by shared memory.
+namespace {
+
+/// Exchanges at most Board::Slot::most numbers of each process of this node by shared memory.
 /// Returns them in order of rank. Collective on the node, once there are boards.
-std::vector<std::vector<std::int64_t>> ProcessGroup::allgather_on_node(
-    FailureBoard::Question question, std::span<const std::int64_t> mine) const {
+std::vector<std::vector<std::int64_t>> allgather_on_node(const ProcessGroup& group,
+                                                         Question question,
+                                                         std::span<const std::int64_t> mine) {
     check_still_running();
-    check_alive();
-    const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
-    return notifying_failure(*this, [&] {
-        board_->post(agreement, question, mine);
-        Waiting waiting(*this);
-        waiting.sleep_by(
-            [&](std::chrono::nanoseconds longest) { board_->sleep(agreement, longest); });
+    group.failures().check();
+    const NodeAgreement agreement(group.failures().boards());
+    const std::vector<int>& ranks = group.node().ranks;
+    return notifying_failure(group, [&] {
+        agreement.post(question, mine);
+        Waiting waiting(group);
+        waiting.sleep_by([&](std::chrono::nanoseconds longest) { agreement.sleep(longest); });
         wait(
-            waiting, [&] { return board_->all_posted(agreement); },
+            waiting, [&] { return agreement.all_posted(); },
             [&] {
-                std::vector<int> missing = board_->not_posted(agreement);
-                for (int& process : missing)
-                    process = node_ranks_[static_cast<std::size_t>(process)];
-                throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
+                std::vector<int> missing;
+                for (const std::size_t position : agreement.not_posted())
+                    missing.push_back(ranks[position]);
+                throw make_error(ErrorCode::timeout, "process ", group.rank(), " waited ",
                                  waiting.timeout_seconds(), " s for ", processes_text(missing),
                                  " to make the same call");
             });
         // The two calls could not interpret each other's numbers.
-        if (const auto other = board_->first_mismatch(agreement))
-            throw make_error(ErrorCode::mismatch, "processes ", node_ranks_.front(), " and ",
-                             node_ranks_[*other],
+        if (const auto other = agreement.first_mismatch())
+            throw make_error(ErrorCode::mismatch, "processes ", ranks.front(), " and ",
+                             ranks[*other],
                              " make different calls; all processes must make the same calls in the "
                              "same order");
-        return board_->collect(agreement);
+        return agreement.collect();
     });
 }
 
-std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
-    return largest(FailureBoard::Question::largest, std::move(values));
-}
-
-std::vector<std::int64_t> ProcessGroup::largest(FailureBoard::Question question,
-                                                std::vector<std::int64_t> values) const {
-    if (board_ && is_one_node() && values.size() <= FailureBoard::AgreementSlot::most) {
-        for (const auto& theirs : allgather_on_node(question, values))
+std::vector<std::int64_t> largest(const ProcessGroup& group, Question question,
+                                  std::vector<std::int64_t> values) {
+    if (group.failures().is_connected() && group.node().is_whole_group() &&
+        values.size() <= Board::Slot::most) {
+        for (const auto& theirs : allgather_on_node(group, question, values))
             for (std::size_t i = 0; i < values.size(); ++i)
                 values[i] = std::max(values[i], theirs[i]);
         return values;
     }
     const auto all = std::make_shared<std::vector<std::int64_t>>(std::move(values));
     const int count = to_int(static_cast<std::int64_t>(all->size()), "count");
-    carry_out("MPI_Iallreduce", all, [&](MPI_Request* request) {
-        return MPI_Iallreduce(MPI_IN_PLACE, all->data(), count, MPI_INT64_T, MPI_MAX, comm_,
+    group.carry_out("MPI_Iallreduce", all, [&](MPI_Comm comm, MPI_Request* request) {
+        return MPI_Iallreduce(MPI_IN_PLACE, all->data(), count, MPI_INT64_T, MPI_MAX, comm,
                               request);
     });
     return std::move(*all);
 }
 
-bool ProcessGroup::all_equal(std::uint32_t value) const {
+}  // namespace
+
+std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
+    return largest(*this, Question::largest, std::move(values));
+}
+
+bool all_equal(const ProcessGroup& group, std::uint32_t value) {
     const std::int64_t number = value;
-    const auto most = maximum({number, -number});
+    const auto most = group.maximum({number, -number});
     return most[0] == -most[1];
 }
 
-std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> values) const {
+std::vector<std::int64_t> exchange(const ProcessGroup& group, std::vector<std::int64_t> values) {
     struct Buffers {
         std::vector<std::int64_t> told, heard;
     };
     const auto buffers = std::make_shared<Buffers>();
     buffers->heard.resize(values.size());
     buffers->told = std::move(values);
-    carry_out("MPI_Ialltoall", buffers, [&](MPI_Request* request) {
+    group.carry_out("MPI_Ialltoall", buffers, [&](MPI_Comm comm, MPI_Request* request) {
         return MPI_Ialltoall(buffers->told.data(), 1, MPI_INT64_T, buffers->heard.data(), 1,
-                             MPI_INT64_T, comm_, request);
+                             MPI_INT64_T, comm, request);
     });
     return std::move(buffers->heard);
 }
 
 void ProcessGroup::agree(const std::optional<Error>& mine) const {
     // The largest number comes from the lowest rank with an error.
-    const std::int64_t first =
-        largest(FailureBoard::Question::error, {mine ? size_ - rank_ : 0})[0];
-    if (first > 0) throw_error_of(size_ - static_cast<int>(first), mine);
+    const std::int64_t first = largest(*this, Question::error, {mine ? size() - rank() : 0})[0];
+    if (first > 0) throw_error_of(*this, size() - static_cast<int>(first), mine);
 }
 
-void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) const {
+void throw_error_of(const ProcessGroup& group, int lowest, const std::optional<Error>& mine) {
     std::string told;
-    if (lowest == rank_) {
+    if (lowest == group.rank()) {
         told = static_cast<char>(mine->code()) + std::string(mine->what());
-        if (size_ > 1 && told.find("process ") == std::string::npos)
-            told += concat(" (on process ", rank_, ")");
+        if (group.size() > 1 && told.find("process ") == std::string::npos)
+            told += concat(" (on process ", lowest, ")");
     }
-    told = broadcast(lowest, std::move(told));
+    told = broadcast(group, lowest, std::move(told));
     throw Error(static_cast<ErrorCode>(told.front()), told.substr(1));
 }
 
-std::string ProcessGroup::broadcast(int rank, std::string text) const {
+std::string broadcast(const ProcessGroup& group, int rank, std::string text) {
     const auto length = std::make_shared<std::int64_t>(std::ssize(text));
-    carry_out("MPI_Ibcast", length, [&](MPI_Request* request) {
-        return MPI_Ibcast(length.get(), 1, MPI_INT64_T, rank, comm_, request);
+    group.carry_out("MPI_Ibcast", length, [&](MPI_Comm comm, MPI_Request* request) {
+        return MPI_Ibcast(length.get(), 1, MPI_INT64_T, rank, comm, request);
     });
     const auto all = std::make_shared<std::string>(std::move(text));
     all->resize(static_cast<std::size_t>(*length));
-    carry_out("MPI_Ibcast", all, [&](MPI_Request* request) {
-        return MPI_Ibcast(all->data(), to_int(*length, "text"), MPI_CHAR, rank, comm_, request);
+    group.carry_out("MPI_Ibcast", all, [&](MPI_Comm comm, MPI_Request* request) {
+        return MPI_Ibcast(all->data(), to_int(*length, "text"), MPI_CHAR, rank, comm, request);
     });
     return std::move(*all);
 }
 
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
-    const std::vector<std::int64_t>& values) const {
-    check_still_running();  // a forked process must not notify its parent's group
-    return notifying_failure(*this, [&] { return gather_of_node(values); });
-}
-
-/// Gathers by the boards, in rounds: each process posts how many numbers it has left, and as many
-/// as fit. If one has many left and all processes are on this node, MPI gathers all instead. Before
-/// there are boards, all processes of the group make this call.
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_node(
-    const std::vector<std::int64_t>& values) const {
-    // Measured on two busy processors: 4000 numbers of one process 1 ms by the boards, 256,000
-    // 30 ms; by MPI 0.3 and 3 ms.
-    constexpr std::int64_t most_by_boards = 4096;
-    std::vector<std::vector<std::int64_t>> here(node_ranks_.size());
-    if (!board_) {
-        auto all = gather_of_all(values);
-        for (std::size_t i = 0; i < here.size(); ++i)
-            here[i] = std::move(all[static_cast<std::size_t>(node_ranks_[i])]);
-        return here;
-    }
-    std::span<const std::int64_t> rest = values;
-    for (bool more = true; more;) {
-        const auto some = rest.first(std::min(rest.size(), FailureBoard::AgreementSlot::most - 1));
-        rest = rest.subspan(some.size());
-        std::vector<std::int64_t> mine{std::ssize(rest)};
-        mine.insert(mine.end(), some.begin(), some.end());
-        const auto come = allgather_on_node(FailureBoard::Question::all, mine);
-        std::int64_t most_left = 0;
-        for (std::size_t i = 0; i < here.size(); ++i) {
-            here[i].insert(here[i].end(), come[i].begin() + 1, come[i].end());
-            most_left = std::max(most_left, come[i].front());
-        }
-        if (most_left > most_by_boards && is_one_node()) return gather_of_all(values);
-        more = most_left > 0;
-    }
-    return here;
-}
-
-/// The values may be long. If one process has no memory for them, the others wait for it.
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
-    const std::vector<std::int64_t>& values) const {
-    if (board_ && is_one_node()) return gather_on_node(values);
-    check_still_running();
-    return notifying_failure(*this, [&] { return gather_of_all(values); });
-}
+namespace {
 
 /// With few processes, the first numbers of each are exchanged with their count: if no process has
 /// more, nothing else is exchanged.
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
-    const std::vector<std::int64_t>& values) const {
+std::vector<std::vector<std::int64_t>> gather_of_all(const ProcessGroup& group,
+                                                     const std::vector<std::int64_t>& values) {
     constexpr std::size_t most_with_numbers = 64, first_numbers = 47;
-    const auto n = static_cast<std::size_t>(size_);
+    const auto n = static_cast<std::size_t>(group.size());
     const std::size_t slot = n <= most_with_numbers ? first_numbers + 1 : 1;
     struct Buffers {
         std::vector<int> counts, starts;
@@ -275,10 +213,10 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
     b.mine[0] = std::ssize(values);
     std::copy_n(values.begin(), std::min(values.size(), slot - 1), b.mine.begin() + 1);
     b.all.resize(n * slot);
-    carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
+    group.carry_out("MPI_Iallgather", buffers, [&](MPI_Comm comm, MPI_Request* request) {
         const int count = static_cast<int>(slot);
         return MPI_Iallgather(b.mine.data(), count, MPI_INT64_T, b.all.data(), count, MPI_INT64_T,
-                              comm_, request);
+                              comm, request);
     });
     bool fit = true;
     std::int64_t total = 0;
@@ -294,10 +232,10 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
     } else {
         b.mine = values;
         b.all.resize(static_cast<std::size_t>(total));
-        carry_out("MPI_Iallgatherv", buffers, [&](MPI_Request* request) {
+        group.carry_out("MPI_Iallgatherv", buffers, [&](MPI_Comm comm, MPI_Request* request) {
             return MPI_Iallgatherv(b.mine.data(), static_cast<int>(b.mine.size()), MPI_INT64_T,
                                    b.all.data(), b.counts.data(), b.starts.data(), MPI_INT64_T,
-                                   comm_, request);
+                                   comm, request);
         });
     }
     std::vector<std::vector<std::int64_t>> result(n);
@@ -306,6 +244,56 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_of_all(
         result[i].assign(begin, begin + b.counts[i]);
     }
     return result;
+}
+
+/// Gathers by the boards, in rounds: each process posts how many numbers it has left, and as many
+/// as fit. If one has many left and all processes are on this node, MPI gathers all instead. Before
+/// there are boards, all processes of the group make this call.
+std::vector<std::vector<std::int64_t>> gather_of_node(const ProcessGroup& group,
+                                                      const std::vector<std::int64_t>& values) {
+    // Measured on two busy processors: 4000 numbers of one process 1 ms by the boards, 256,000
+    // 30 ms; by MPI 0.3 and 3 ms.
+    constexpr std::int64_t most_by_boards = 4096;
+    std::vector<std::vector<std::int64_t>> here(group.node().ranks.size());
+    if (!group.failures().is_connected()) {
+        auto all = gather_of_all(group, values);
+        for (std::size_t i = 0; i < here.size(); ++i)
+            here[i] = std::move(all[static_cast<std::size_t>(group.node().ranks[i])]);
+        return here;
+    }
+    std::span<const std::int64_t> rest = values;
+    for (bool more = true; more;) {
+        const auto some = rest.first(std::min(rest.size(), Board::Slot::most - 1));
+        rest = rest.subspan(some.size());
+        std::vector<std::int64_t> mine{std::ssize(rest)};
+        mine.insert(mine.end(), some.begin(), some.end());
+        const auto come = allgather_on_node(group, Question::all, mine);
+        std::int64_t most_left = 0;
+        for (std::size_t i = 0; i < here.size(); ++i) {
+            here[i].insert(here[i].end(), come[i].begin() + 1, come[i].end());
+            most_left = std::max(most_left, come[i].front());
+        }
+        if (most_left > most_by_boards && group.node().is_whole_group())
+            return gather_of_all(group, values);
+        more = most_left > 0;
+    }
+    return here;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
+    const std::vector<std::int64_t>& values) const {
+    check_still_running();  // a forked process must not notify its parent's group
+    return notifying_failure(*this, [&] { return gather_of_node(*this, values); });
+}
+
+/// The values may be long. If one process has no memory for them, the others wait for it.
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
+    const std::vector<std::int64_t>& values) const {
+    if (failures_->is_connected() && node_.is_whole_group()) return gather_on_node(values);
+    check_still_running();
+    return notifying_failure(*this, [&] { return gather_of_all(*this, values); });
 }
 
 namespace {
@@ -322,7 +310,7 @@ std::string text_of(const ProcessGroup& group, int rank, std::string text) {
         if (!text.empty() && (text.back() & 0x80) != 0) text.pop_back();
         text += "...";
     }
-    return group.broadcast(rank, std::move(text));
+    return broadcast(group, rank, std::move(text));
 }
 
 }  // namespace
@@ -374,7 +362,7 @@ void Alarm::ring() {
 }
 
 bool Alarm::rings() const {
-    group_->check_alive_while_waiting();
+    group_->failures().check_while_waiting();
     int arrived = 0;
     check(MPI_Iprobe(MPI_ANY_SOURCE, *tag_, group_->comm(), &arrived, MPI_STATUS_IGNORE),
           "MPI_Iprobe");
@@ -385,8 +373,8 @@ void Alarm::settle() {
     const auto rang = group_->gather({has_rung_ ? 1 : 0});
     for (int rank = 0; rank < group_->size(); ++rank) {
         if (rank == group_->rank() || rang[static_cast<std::size_t>(rank)][0] == 0) continue;
-        group_->carry_out("MPI_Irecv", nullptr, [&](MPI_Request* request) {
-            return MPI_Irecv(nullptr, 0, MPI_BYTE, rank, *tag_, group_->comm(), request);
+        group_->carry_out("MPI_Irecv", nullptr, [&](MPI_Comm comm, MPI_Request* request) {
+            return MPI_Irecv(nullptr, 0, MPI_BYTE, rank, *tag_, comm, request);
         });
     }
 }
@@ -461,10 +449,10 @@ void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte
         a->receive_starts = converted<Start>(received.starts);
         a->type = contiguous(elem_bytes, MPI_BYTE);
         a->type.commit();
-        const auto begin_it = [&](MPI_Request* request) {
+        const auto begin_it = [&](MPI_Comm comm, MPI_Request* request) {
             return begin(send, a->send_counts.data(), a->send_starts.data(), a->type.get(), receive,
-                         a->receive_counts.data(), a->receive_starts.data(), a->type.get(),
-                         group.comm(), request);
+                         a->receive_counts.data(), a->receive_starts.data(), a->type.get(), comm,
+                         request);
         };
         group.carry_out("MPI_Ialltoallv", a, begin_it, Load::data);
     };

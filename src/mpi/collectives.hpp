@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Comparison of passed values, the alarm, and all-to-all exchange with 64-bit sizes.
+// Collectives of a group that no process failure blocks, comparison of passed values, the alarm,
+// and all-to-all exchange with 64-bit sizes.
 #pragma once
 
 #include <mpi.h>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +19,16 @@
 #include "process_group.hpp"
 
 namespace datamover::mpi {
+
+/// Throws on all processes the error that process `rank` has. Collective.
+[[noreturn]] void throw_error_of(const ProcessGroup& group, int rank,
+                                 const std::optional<Error>& mine);
+/// Collective: the text of process `rank`.
+std::string broadcast(const ProcessGroup& group, int rank, std::string text);
+/// Collective: whether all processes bring the same value.
+bool all_equal(const ProcessGroup& group, std::uint32_t value);
+/// Collective: takes a value for each rank, gives the value that each rank had for this one.
+std::vector<std::int64_t> exchange(const ProcessGroup& group, std::vector<std::int64_t> values);
 
 /// A value that a process passed: what it is, as a plural ("options"), and the value itself
 /// (`op="add"`).

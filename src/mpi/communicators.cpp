@@ -146,10 +146,9 @@ struct OwnCommunicators {
 
 std::shared_ptr<const MPI_Comm> claim_communicator(const ProcessGroup& group,
                                                    std::span<const std::int64_t> parts) {
-    auto& entries = group
-                        .extension<OwnCommunicators>(
-                            [] { return std::make_shared<OwnCommunicators>(); })
-                        ->entries;
+    auto& entries =
+        group.extension<OwnCommunicators>([] { return std::make_shared<OwnCommunicators>(); })
+            ->entries;
     geometry::WordDigest words;
     words.put_all(parts);
     // Processes give communicators back at different times. The last number is there for the
@@ -167,7 +166,8 @@ std::shared_ptr<const MPI_Comm> claim_communicator(const ProcessGroup& group,
         entries.erase(entries.begin() + (unused - used.begin()));
     if (entries.size() >= OwnCommunicators::most)
         throw make_error(ErrorCode::unsupported, "movers with collective transports use ",
-                         entries.size(), " communicators of MPI, the most there may be; free "
+                         entries.size(),
+                         " communicators of MPI, the most there may be; free "
                          "movers that are no longer used");
     std::shared_ptr<MPI_Comm> made;
     collectively(group, [&] {
@@ -178,7 +178,7 @@ std::shared_ptr<const MPI_Comm> claim_communicator(const ProcessGroup& group,
                 }};
     });
     if (parts.empty())
-        group.carry_out("MPI_Comm_idup", made, [&](MPI_Request* request) {
+        group.carry_out("MPI_Comm_idup", made, [&](MPI_Comm, MPI_Request* request) {
             return MPI_Comm_idup(group.comm(), made.get(), request);
         });
     collectively(group, [&] {

@@ -138,6 +138,13 @@ void add(ProcessorSet& processors, int number) {
 
 }  // namespace
 
+std::string library_version() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) length = 0;
+    return {text, static_cast<std::size_t>(length)};
+}
+
 std::int64_t machine_number() {
     char host[256] = {}, processes[64] = {};
     if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "datamover/error.hpp"
 
@@ -32,6 +33,9 @@ bool may_call_unasked();
 /// Throws invalid_state when this thread may not call MPI at the level that it was initialised
 /// with. Cheap.
 void check_thread();
+
+/// What MPI calls itself, with its version; empty where it does not say.
+std::string library_version();
 
 /// A number that processes of one machine share if they see each other's process ids, and processes
 /// of other machines or containers hardly ever do: of the kernel's boot, the name of the host and

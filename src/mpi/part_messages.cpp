@@ -12,32 +12,14 @@
 namespace datamover::mpi {
 namespace {
 
-/// A buffer, a count and a datatype that stand for parts of memory.
-class PartsType {
-public:
-    explicit PartsType(std::span<const Part> parts)
-        : one_(parts.size() == 1 ? parts.front().bytes : 0) {
-        if (parts.size() == 1) {
-            buffer_ = const_cast<std::byte*>(parts.front().data);
-            return;
-        }
-        std::vector<PlacedDatatype> placed;
-        for (const Part& part : parts) placed.push_back({0, bytes_at(part.data, part.bytes)});
-        all_ = sequence(std::move(placed));
-        all_.commit();
-    }
-
-    void* buffer() const { return buffer_; }
-    int count() const { return is_one() ? one_.count() : 1; }
-    MPI_Datatype type() const { return is_one() ? one_.type() : all_.get(); }
-
-private:
-    bool is_one() const { return all_.get() == MPI_DATATYPE_NULL; }
-
-    void* buffer_ = MPI_BOTTOM;
-    ByteMessage one_;
-    Datatype all_;  ///< of several parts, counted from MPI_BOTTOM
-};
+/// Several parts as one message, counted from MPI_BOTTOM.
+ByteMessage message_of(std::span<const Part> parts) {
+    std::vector<PlacedDatatype> placed;
+    for (const Part& part : parts) placed.push_back({0, bytes_at(part.data, part.bytes)});
+    Datatype all = sequence(std::move(placed));
+    all.commit();
+    return ByteMessage(std::move(all));
+}
 
 }  // namespace
 
@@ -51,11 +33,12 @@ Messages::~Messages() {
 template <class Call>
 std::size_t Messages::begin(Call* call, const char* name, std::span<const Part> parts, int rank,
                             std::shared_ptr<const void> memory, bool is_send) {
-    const PartsType all(parts);
+    const bool is_one = parts.size() == 1;
+    const ByteMessage all = is_one ? ByteMessage(parts.front().bytes) : message_of(parts);
+    void* const buffer = is_one ? const_cast<std::byte*>(parts.front().data) : MPI_BOTTOM;
     UnderWay& message = under_way_[count_];
     message = {MPI_REQUEST_NULL, std::move(memory), is_send};
-    check(call(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(), &message.request),
-          name);
+    check(call(buffer, all.count(), all.type(), rank, tag_, group_.comm(), &message.request), name);
     return count_++;
 }
 
@@ -106,7 +89,7 @@ bool Messages::all_complete() {
 
 void Messages::wait() {
     for (auto& [number, message] : under_way_)
-        group_.complete(message.request, "MPI_Test", Load::data);
+        complete(group_, message.request, "MPI_Test", Load::data);
     under_way_.clear();
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "checked_call.hpp"
 #include "environment.hpp"
 #include "geometry/make_error.hpp"
 #include "process_group.hpp"
@@ -114,7 +115,7 @@ Waiting::Waiting(Processors processors, std::optional<double> timeout_seconds)
       next_interrupt_check_(interrupt_interval_seconds) {}
 
 Waiting::Waiting(const ProcessGroup& group, std::optional<double> timeout_seconds)
-    : Waiting(group.processors(), timeout_seconds) {
+    : Waiting(group.node().processors, timeout_seconds) {
     group_ = &group;
 }
 
@@ -123,7 +124,7 @@ double Waiting::seconds() const {
 }
 
 void Waiting::pause() {
-    if (group_) group_->check_alive_while_waiting();
+    if (group_) group_->failures().check_while_waiting();
     if (spins_left_ > 0) {
         --spins_left_;
         if (spins_left_ % spins_between_looks == 0 &&
@@ -135,21 +136,17 @@ void Waiting::pause() {
         return;
     }
     const double waited = seconds();
-    count_time(waited);
+    // A process that was stopped (by a batch system, a debugger) has not waited meanwhile: what it
+    // waits for may have come, and it has not looked.
+    waited_seconds_ += std::min(waited - looked_at_seconds_, longest_turn_seconds);
+    looked_at_seconds_ = waited;
     expired_ = timeout_seconds_ && waited_seconds_ > *timeout_seconds_;
     if (waited >= next_interrupt_check_) {
         next_interrupt_check_ = waited + interrupt_interval_seconds;
         check_interrupt();
     }
-    if (group_) group_->let_mpi_progress();
+    if (group_) group_->failures().let_mpi_progress();
     if (!expired_) rest(waited - awake_since_seconds_);
-}
-
-/// A process that was stopped (by a batch system, a debugger) has not waited meanwhile: what it
-/// waits for may have come, and it has not looked.
-void Waiting::count_time(double now_seconds) {
-    waited_seconds_ += std::min(now_seconds - looked_at_seconds_, longest_turn_seconds);
-    looked_at_seconds_ = now_seconds;
 }
 
 void Waiting::restart() {
@@ -170,7 +167,9 @@ void Waiting::sleep_by(Sleep sleep) {
 
 void Waiting::rest(double waited_seconds) {
     if (!sleeps_ || (waited_seconds < awake_seconds_ && !is_crowded_)) {
-        give_way();
+        const auto begin = sleep_ ? Clock::now() : Clock::time_point();
+        sched_yield();
+        is_crowded_ = sleep_ && Clock::now() - begin > lonely_yield;
         return;
     }
     const double sleep = std::min(waited_seconds * slept_part, longest_sleep_seconds);
@@ -182,14 +181,26 @@ void Waiting::rest(double waited_seconds) {
     sleep_(std::chrono::duration_cast<std::chrono::nanoseconds>(longest));
 }
 
-void Waiting::give_way() {
-    if (!sleep_) {
-        sched_yield();
-        return;
-    }
-    const auto begin = Clock::now();
-    sched_yield();
-    is_crowded_ = Clock::now() - begin > lonely_yield;
+void wait_until(const ProcessGroup& group, const std::function<bool()>& done, Load load,
+                const char* call) {
+    Waiting waiting(group);
+    if (load == Load::data) waiting.stay_awake();
+    if (!group.failures().is_connected()) waiting.defer_deadline();
+    wait(waiting, done, [&] {
+        throw make_error(ErrorCode::timeout, "process ", group.rank(), " waited ",
+                         waiting.timeout_seconds(), " s ",
+                         call ? concat("in ", call, " for the other processes")
+                              : "for the other processes to make the same call");
+    });
+}
+
+void complete(const ProcessGroup& group, MPI_Request& request, const char* call, Load load) {
+    const auto is_done = [&] {
+        int done = 0;
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+        return done != 0;
+    };
+    wait_until(group, is_done, load, call);
 }
 
 }  // namespace datamover::mpi

@@ -2,6 +2,8 @@
 // Waiting: spin, yield, sleep; watches failures, the deadline and interrupts.
 #pragma once
 
+#include <mpi.h>
+
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -90,8 +92,6 @@ private:
     using Clock = std::chrono::steady_clock;
 
     void rest(double waited_seconds);
-    void give_way();
-    void count_time(double now_seconds);
 
     const ProcessGroup* group_ = nullptr;
     double awake_seconds_;
@@ -115,5 +115,16 @@ void wait(Waiting& waiting, Done&& done, Late&& late) {
         if (waiting.expired()) late();
     }
 }
+
+/// What is waited for: MPI moves data of any size only while it is polled, so that nobody sleeps.
+enum class Load { numbers, data };
+
+/// Waits until done() says so, for others to make the same call, or in a call of MPI's. Throws
+/// timeout, peer_failed, Interrupted.
+void wait_until(const ProcessGroup& group, const std::function<bool()>& done,
+                Load load = Load::numbers, const char* call = nullptr);
+/// Waits for a request; throws mpi, or as wait_until.
+void complete(const ProcessGroup& group, MPI_Request& request, const char* call,
+              Load load = Load::numbers);
 
 }  // namespace datamover::mpi

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -24,6 +23,7 @@
 #include "byte_message.hpp"
 #include "checked_call.hpp"
 #include "communicators.hpp"
+#include "environment.hpp"
 #include "geometry/make_error.hpp"
 #include "waiting.hpp"
 
@@ -63,13 +63,10 @@ std::int64_t trial_word(int rank, std::int64_t i) {
 /// names a window's shared memory after its communicator's number, which is the same in
 /// communicators without a common process (open-mpi/ompi#9492).
 bool windows_may_collide() {
-    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-    int length = 0;
-    check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
-    const std::string_view version(text.data());
+    const std::string version = library_version();
     constexpr std::string_view named = "Open MPI v";
-    return version.starts_with(named) && version.substr(named.size(), 2) < "5." &&
-           version.substr(named.size() + 1, 1) == ".";
+    return version.starts_with(named) && version.compare(named.size(), 2, "5.") < 0 &&
+           version.compare(named.size() + 1, 1, ".") == 0;
 }
 
 /// The right to make a window on all machines of a group, if windows may collide. Held by the
@@ -84,7 +81,7 @@ public:
         if (!windows_may_collide()) return;
         Waiting waiting(group);
         std::minstd_rand random(std::random_device{}());
-        const bool holds = is_lowest_of_machine(group);
+        const bool holds = group.node().machine_ranks.front() == group.rank();
         for (int round = 1;; ++round) {
             const bool is_held_by_others = holds && !try_hold();
             const bool is_late = waiting.seconds() > patience_seconds;
@@ -108,11 +105,6 @@ public:
 private:
     static constexpr double patience_seconds = 60;
 
-    static bool is_lowest_of_machine(const ProcessGroup& group) {
-        for (int rank = 0; rank < group.rank(); ++rank)
-            if (group.on_same_machine(rank)) return false;
-        return true;
-    }
     /// False if another process holds it. Without sockets, nobody does.
     bool try_hold() {
         socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -225,8 +217,7 @@ const GroupWindow& window_of(const ProcessGroup& group) {
 
 Window::Window(const ProcessGroup& group)
     : writes_(static_cast<std::size_t>(group.size())),
-      marks_(memory::SegmentPool::allocate_pages(word_bytes + 2 * trial_bytes)),
-      trial_(memory::SegmentPool::allocate_private(2 * trial_bytes)) {
+      marks_(memory::SegmentPool::allocate_pages(word_bytes + 4 * trial_bytes)) {
     std::memset(marks_->data, 0, static_cast<std::size_t>(marks_->bytes));
 }
 
@@ -252,7 +243,7 @@ bool Window::works(const ProcessGroup& group) {
               last = (group.rank() + size - 1) % size;
     auto* readable = reinterpret_cast<std::int64_t*>(marks_->data) + 1;
     auto* written = readable + trial_words;
-    auto* out = reinterpret_cast<std::int64_t*>(trial_->data);
+    auto* out = written + trial_words;
     auto* in = out + trial_words;
     for (std::int64_t i = 0; i < trial_words; ++i) {
         readable[i] = trial_word(group.rank(), i);
@@ -265,15 +256,16 @@ bool Window::works(const ProcessGroup& group) {
     bool right = true;
     collectively(group, [&] {
         MPI_Request request = MPI_REQUEST_NULL;
-        put(trial_->data, trial_bytes, next, MPI_Aint_add(theirs, trial_bytes), request);
-        group.complete(request, "MPI_Rput", Load::data);
+        transfer(true, reinterpret_cast<std::byte*>(out), trial_bytes, next,
+                 MPI_Aint_add(theirs, trial_bytes), request);
+        complete(group, request, "MPI_Rput", Load::data);
         in[0] = -1;
         probe(next, in[0], request);
-        group.complete(request, "MPI_Rget", Load::data);
+        complete(group, request, "MPI_Rget", Load::data);
         right = in[0] == 0;
         check(MPI_Win_flush(next, window_), "MPI_Win_flush");
-        get(trial_->data + trial_bytes, trial_bytes, next, theirs, request);
-        group.complete(request, "MPI_Rget", Load::data);
+        transfer(false, reinterpret_cast<std::byte*>(in), trial_bytes, next, theirs, request);
+        complete(group, request, "MPI_Rget", Load::data);
         for (std::int64_t i = 0; i < trial_words; ++i)
             right = right && in[i] == trial_word(next, i);
     });
@@ -317,7 +309,11 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
     if (region != regions_.begin() && std::prev(region)->second.end >= end) {
         --region;
     } else {
-        if (overlaps(begin, end)) return nullptr;
+        const auto overlaps = [&](const auto& entry) {
+            return first_page(begin) < page_after(entry.second.end) &&
+                   first_page(entry.first) < page_after(end);
+        };
+        if (std::ranges::any_of(regions_, overlaps)) return nullptr;
         region = regions_.emplace(begin, Region{end, 0, std::move(memory)}).first;
         const int code = MPI_Win_attach(window_, const_cast<std::byte*>(begin), end - begin);
         if (code != MPI_SUCCESS) regions_.erase(region);
@@ -331,13 +327,6 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
     return {begin, [this](const std::byte* first) { release(first); }};
 }
 
-bool Window::overlaps(const std::byte* begin, const std::byte* end) const {
-    return std::ranges::any_of(regions_, [&](const auto& entry) {
-        return first_page(begin) < page_after(entry.second.end) &&
-               first_page(entry.first) < page_after(end);
-    });
-}
-
 void Window::release(const std::byte* begin) {
     std::shared_ptr<const void> memory;  // goes after the lock
     const std::lock_guard lock(mutex_);
@@ -348,25 +337,22 @@ void Window::release(const std::byte* begin) {
     if (is_running()) MPI_Win_detach(window_, begin);
 }
 
-void Window::get(std::byte* to, std::int64_t bytes, int rank, MPI_Aint address,
-                 MPI_Request& request) {
+void Window::transfer(bool puts, std::byte* here, std::int64_t bytes, int rank, MPI_Aint address,
+                      MPI_Request& request) {
     const ByteMessage message(bytes);
-    check(MPI_Rget(to, message.count(), message.type(), rank, address, message.count(),
-                   message.type(), window_, &request),
-          "MPI_Rget");
-}
-
-void Window::put(const std::byte* from, std::int64_t bytes, int rank, MPI_Aint address,
-                 MPI_Request& request) {
-    const ByteMessage message(bytes);
-    check(MPI_Rput(from, message.count(), message.type(), rank, address, message.count(),
-                   message.type(), window_, &request),
-          "MPI_Rput");
+    const int count = message.count();
+    const MPI_Datatype type = message.type();
+    if (puts)
+        check(MPI_Rput(here, count, type, rank, address, count, type, window_, &request),
+              "MPI_Rput");
+    else
+        check(MPI_Rget(here, count, type, rank, address, count, type, window_, &request),
+              "MPI_Rget");
 }
 
 void Window::probe(int rank, std::int64_t& word, MPI_Request& request) {
-    get(reinterpret_cast<std::byte*>(&word), word_bytes, rank,
-        marks_of_[static_cast<std::size_t>(rank)], request);
+    transfer(false, reinterpret_cast<std::byte*>(&word), word_bytes, rank,
+             marks_of_[static_cast<std::size_t>(rank)], request);
 }
 
 bool Window::flush_if_quiet(int rank) {

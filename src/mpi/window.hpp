@@ -36,12 +36,11 @@ public:
     /// How much is attached; MPI may have a limit.
     std::size_t regions() const;
 
-    /// Begins to read `bytes` at an address of another process's attached memory. The data is
-    /// here when the request is complete. Throws mpi.
-    void get(std::byte* to, std::int64_t bytes, int rank, MPI_Aint address, MPI_Request& request);
-    /// Begins to write. When the request is complete, only the memory here may be used again.
-    void put(const std::byte* from, std::int64_t bytes, int rank, MPI_Aint address,
-             MPI_Request& request);
+    /// Begins to read `bytes` at an address of another process's attached memory or, with `puts`,
+    /// to write them there. When the request is complete, what was read is here; of what was
+    /// written, only the memory here may be used again. Throws mpi.
+    void transfer(bool puts, std::byte* here, std::int64_t bytes, int rank, MPI_Aint address,
+                  MPI_Request& request);
     /// Begins to read a word of another process, which comes after what was written there: then a
     /// flush has nothing to wait for.
     void probe(int rank, std::int64_t& word, MPI_Request& request);
@@ -70,7 +69,6 @@ private:
     explicit Window(const ProcessGroup& group);
     void open();
     bool works(const ProcessGroup& group);
-    bool overlaps(const std::byte* begin, const std::byte* end) const;
     void release(const std::byte* begin);
 
     MPI_Comm comm_ = MPI_COMM_NULL;  ///< the window's own, never freed
@@ -81,7 +79,7 @@ private:
     std::vector<std::atomic<int>> writes_;  ///< per process
     mutable std::mutex mutex_;
     Regions regions_;  ///< by first address
-    memory::AllocationPtr marks_, trial_;
+    memory::AllocationPtr marks_;
     std::shared_ptr<const void> marks_attached_;
     std::vector<MPI_Aint> marks_of_;  ///< per process: where a word lies that may always be read
 };

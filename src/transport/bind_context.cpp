@@ -22,13 +22,6 @@ bool Pair::plain_copy() const {
                                [](const PairShare& share) { return share.facts.plain_copy; });
 }
 
-WireElement BoundMotion::wire() const {
-    const ArrayPart& from = *array.source;
-    const ArrayPart& to = *array.destination;
-    return from.elem_bytes <= to.elem_bytes ? WireElement{from.type, from.elem_bytes}
-                                            : WireElement{to.type, to.elem_bytes};
-}
-
 ElementUpdate BoundMotion::packing_update() const {
     ElementUpdate packing;
     if (wire().type == array.source->type) return packing;
@@ -44,24 +37,15 @@ ElementUpdate BoundMotion::unpacking_update() const {
 }
 
 SignalLine& BindContext::own_signal_line(std::int64_t peer) const {
-    const std::size_t first = kind * group->node_ranks().size();
-    return signal_line(signals->data, first + static_cast<std::size_t>(group->node_position(peer)));
+    const std::size_t first = kind * group->node().ranks.size();
+    return signal_line(signals->data,
+                       first + static_cast<std::size_t>(group->node().position(peer)));
 }
 
 SignalLine& BindContext::peer_signal_line(std::int64_t peer) const {
-    const std::size_t first = kind * group->node_ranks().size();
+    const std::size_t first = kind * group->node().ranks.size();
     return signal_line(node->signals(peer),
-                       first + static_cast<std::size_t>(group->my_node_position()));
-}
-
-const std::atomic<std::uint64_t>& BindContext::peer_binding(std::int64_t peer) const {
-    return binding_line(node->signals(peer)).number;
-}
-
-/// One side of a motion in this process's memory.
-plan::RelationSide BindContext::own_side(const BoundMotion& motion, Side side) const {
-    const ArrayPart& part = *motion.array[side];
-    return {&motion.plan->layout(side), &part.memory, part.elem_bytes, group->rank()};
+                       first + static_cast<std::size_t>(group->node().my_position));
 }
 
 ArrayMotion BindContext::own_motion(const PairShare& share) const {
@@ -71,8 +55,10 @@ ArrayMotion BindContext::own_motion(const PairShare& share) const {
     made.update = motion.update;
     made.order = motion.order;
     for (const Side side : both_sides) {
-        made.side[side] = own_side(motion, side);
-        made.base[side] = motion.array[side]->base;
+        const ArrayPart& part = *motion.array[side];
+        made.side[side] = {&motion.plan->layout(side), &part.memory, part.elem_bytes,
+                           group->rank()};
+        made.base[side] = part.base;
     }
     return made;
 }
@@ -81,8 +67,8 @@ std::int64_t BindContext::message_bytes(const Pair& pair) const {
     std::int64_t bytes = 0;
     for (const PairShare& share : pair.shares)
         bytes = geometry::bounded_add(
-            bytes,
-            geometry::bounded_multiply(share.part->size(), motions[share.motion].wire().bytes));
+            bytes, geometry::bounded_multiply(share.part->size(),
+                                              motions[share.motion].wire().elem_bytes));
     return bytes;
 }
 
@@ -93,7 +79,7 @@ PairProgram BindContext::message_program(const Pair& pair, const ChunkRules& rul
         const BoundMotion& motion = motions[share.motion];
         made.push_back(own_motion(share));
         made.back().update = pair.sends() ? motion.packing_update() : motion.unpacking_update();
-        made.back().side[message] = {nullptr, nullptr, motion.wire().bytes, group->rank()};
+        made.back().side[message] = {nullptr, nullptr, motion.wire().elem_bytes, group->rank()};
         made.back().base[message] = nullptr;
     }
     return PairProgram::for_messages(made, rules);
@@ -112,10 +98,6 @@ std::vector<ArrayMotion> BindContext::motions_to_peer(const Pair& pair, Reach re
             reach == Reach::mapped ? node->base(pair.peer, share.motion, far) : array.address;
     }
     return made;
-}
-
-PairProgram BindContext::copy_program(const Pair& pair) const {
-    return PairProgram::for_copies(motions_to_peer(pair, Reach::mapped));
 }
 
 // Arrays of other processes of the node, as offered by them and mapped here.
@@ -178,7 +160,7 @@ NodeMemory::NodeMemory(const mpi::ProcessGroup& group,
     : group_(group), offers_(std::move(offers)), motions_(motions), peers_(offers_.size()) {}
 
 const NodePeer& NodeMemory::peer(std::int64_t rank) {
-    const int position = group_.node_position(rank);
+    const int position = group_.node().position(rank);
     if (position < 0)
         throw make_error(ErrorCode::invalid_argument, "process ", rank, " is on another node");
     auto& known = peers_[static_cast<std::size_t>(position)];
@@ -199,7 +181,7 @@ std::byte* NodeMemory::map(std::int64_t rank, const std::optional<memory::Shared
     if (!place)
         throw make_error(ErrorCode::no_memory, "process ", rank, " has no shared memory for ",
                          what);
-    auto segment = group_.segments().open(place->name);
+    auto segment = memory::SegmentMap::of_process().open(place->name);
     std::byte* address = segment->data() + place->offset_bytes;
     if (std::ranges::find(mapped_, segment) == mapped_.end()) mapped_.push_back(std::move(segment));
     return address;

@@ -44,7 +44,8 @@ struct ExchangedPair {
     std::int64_t peer = 0;
     bool sends = false;
     PairProgram program;
-    memory::AllocationPtr buffer;      ///< none where the arrays themselves are exchanged
+    memory::AllocationPtr memory;      ///< of the buffer, where that is its own
+    std::byte* buffer = nullptr;       ///< null where the arrays themselves are exchanged
     std::vector<mpi::Datatype> types;  ///< of bytes; none where MPI is told addresses
     std::vector<std::size_t> type_of_chunk;
 
@@ -56,7 +57,10 @@ struct ExchangedPair {
           // Longer ones take MPI another way, which is slower here (measured with mpich 5).
           program(context.message_program(pair, {context.chunk_bytes})) {
         const std::int64_t most_bytes = program.most_chunk_bytes();
-        if (!program.all_in_place()) buffer = memory::SegmentPool::allocate_private(most_bytes);
+        if (!program.all_in_place()) {
+            memory = memory::SegmentPool::allocate_private(most_bytes);
+            buffer = memory->data;
+        }
         if (takes_addresses && most_bytes <= std::numeric_limits<int>::max()) return;
         // Of a buffer there are one or two for all of what may be a great many chunks.
         std::map<std::pair<const std::byte*, std::int64_t>, std::size_t> number;
@@ -70,7 +74,7 @@ struct ExchangedPair {
 
     std::size_t rank() const { return static_cast<std::size_t>(peer); }
     const std::byte* bytes_of(std::size_t chunk) const {
-        return buffer ? buffer->data : program.in_place(chunk);
+        return buffer ? buffer : program.in_place(chunk);
     }
 };
 
@@ -127,12 +131,6 @@ constexpr int least_processes = 3;
 /// up to 1.2 times slower with 4 KiB, 1.1 to 1.4 times as fast with 256 KiB and more).
 constexpr std::int64_t least_bytes_in_parts = 64 << 10;
 
-memory::AllocationPtr part_of(const memory::AllocationPtr& memory, std::int64_t offset_bytes,
-                              std::int64_t bytes) {
-    return {new memory::Allocation{memory->data + offset_bytes, bytes, nullptr, 0, {}},
-            [memory](const memory::Allocation* part) { delete part; }};
-}
-
 /// What a process tells the others of what it sends.
 struct Sending {
     std::int64_t fits = true;    ///< it sends nothing, or one message to all to whom it sends
@@ -142,6 +140,53 @@ struct Sending {
     std::int64_t message_bytes = 0;  ///< of all chunks
 };
 
+Sending sending_of(std::int64_t me, const std::vector<ExchangedPair>& pairs) {
+    Sending own;
+    const ExchangedPair* first = nullptr;
+    for (const ExchangedPair& pair : pairs) {
+        own.most_bytes = std::max(own.most_bytes, pair.program.most_chunk_bytes());
+        if (!pair.sends) continue;
+        if (!first) {
+            first = &pair;
+            for (std::size_t i = 0; i < pair.program.chunks(); ++i)
+                own.message_bytes += pair.program.chunk_bytes(i);
+            own.part = me;
+            own.processes = 1;
+        }
+        own.fits = own.fits && pair.program.packs_as(first->program);
+        own.part = std::min(own.part, pair.peer);
+        ++own.processes;
+    }
+    return own;
+}
+
+/// The part of the processes to which this one belongs, or -1 where those that send to it and
+/// itself do not agree.
+std::int64_t part_from(const std::vector<Sending>& sending, std::int64_t me,
+                       const std::vector<ExchangedPair>& pairs) {
+    std::int64_t part = sending[static_cast<std::size_t>(me)].part;
+    for (const ExchangedPair& pair : pairs) {
+        if (pair.sends) continue;
+        const std::int64_t theirs = sending[pair.rank()].part;
+        if (part >= 0 && part != theirs) return -1;
+        part = theirs;
+    }
+    return part < 0 ? me : part;
+}
+
+/// Every part consists of each of its senders and all to whom that one sends. `parts` holds
+/// that of each process.
+bool divides(const std::vector<std::int64_t>& parts, const std::vector<Sending>& sending) {
+    std::vector<std::int64_t> processes(parts.size(), 0);
+    for (const std::int64_t part : parts) {
+        if (part < 0) return false;
+        ++processes[static_cast<std::size_t>(part)];
+    }
+    for (const Sending& s : sending)
+        if (s.part >= 0 && s.processes != processes[static_cast<std::size_t>(s.part)]) return false;
+    return *std::ranges::max_element(processes) >= least_processes;
+}
+
 class CollectiveTransport final : public Transport {
 public:
     CollectiveTransport(const BindContext& context, const std::vector<Pair>& pairs)
@@ -149,7 +194,7 @@ public:
           exchange_(std::make_shared<Exchange>(static_cast<std::size_t>(group_->size()))) {
         for (const Pair& pair : pairs) {
             exchange_->pairs.emplace_back(context, pair, mpi::has_large_counts());
-            add_line(pair.peer, pair.sends(), "collective", exchange_->pairs.back().program);
+            add_line(context, pair, exchange_->pairs.back().program);
         }
     }
 
@@ -161,18 +206,17 @@ public:
             group_->abandon(exchange_);
     }
 
-    void all_have_bound(std::int64_t operations) override {
-        operations_ = next_ = operations;
-        if (operations == 0) return;
-        if (group_->size() >= least_processes) choose_form();
-        if (!comm_) comm_ = mpi::claim_communicator(*group_);
-    }
-
-    std::int64_t operations() const override {
+    void all_have_bound() override {
         std::size_t most = 0;
         for (const ExchangedPair& pair : exchange_->pairs)
             most = std::max(most, pair.program.chunks());
-        return static_cast<std::int64_t>(most);
+        operations_ = next_ = group_->maximum({static_cast<std::int64_t>(most)})[0];
+        if (operations_ == 0) return;
+        if (group_->size() >= least_processes) choose_form();
+        if (!comm_) comm_ = mpi::claim_communicator(*group_);
+        if (exchange_->gathered.memory) extra_bytes_ = exchange_->gathered.memory->bytes;
+        for (const ExchangedPair& p : exchange_->pairs)
+            extra_bytes_ += p.memory ? p.memory->bytes : 0;
     }
 
     void start() override {
@@ -189,7 +233,7 @@ public:
         const auto chunk = static_cast<std::size_t>(next_);
         for (const ExchangedPair& pair : exchange_->pairs)
             if (!pair.sends && pair.buffer && chunk < pair.program.chunks())
-                pair.program.unpack(chunk, pair.buffer->data);
+                pair.program.unpack(chunk, pair.buffer);
         if (++next_ == operations_) return Progress::complete;
         begin();
         return Progress::some;
@@ -205,69 +249,15 @@ public:
 
     bool needs_polls() const override { return true; }
 
-    std::int64_t extra_bytes() const override {
-        std::int64_t bytes = 0;
-        for (const ExchangedPair& p : exchange_->pairs) bytes += p.buffer ? p.buffer->bytes : 0;
-        return bytes;
-    }
-
 private:
     bool waits_for(std::size_t) const override { return true; }
 
     enum class Form { all_to_all, broadcast, all_gather };
 
-    Sending own_sending() const {
-        Sending own;
-        const ExchangedPair* first = nullptr;
-        for (const ExchangedPair& pair : exchange_->pairs) {
-            own.most_bytes = std::max(own.most_bytes, pair.program.most_chunk_bytes());
-            if (!pair.sends) continue;
-            if (!first) {
-                first = &pair;
-                for (std::size_t i = 0; i < pair.program.chunks(); ++i)
-                    own.message_bytes += pair.program.chunk_bytes(i);
-                own.part = group_->rank();
-                own.processes = 1;
-            }
-            own.fits = own.fits && pair.program.packs_as(first->program);
-            own.part = std::min(own.part, pair.peer);
-            ++own.processes;
-        }
-        return own;
-    }
-
-    /// The part of the processes to which this one belongs, or -1 where those that send to it and
-    /// itself do not agree.
-    std::int64_t own_part(const std::vector<Sending>& sending) const {
-        std::int64_t part = sending[static_cast<std::size_t>(group_->rank())].part;
-        for (const ExchangedPair& pair : exchange_->pairs) {
-            if (pair.sends) continue;
-            const std::int64_t theirs = sending[pair.rank()].part;
-            if (part >= 0 && part != theirs) return -1;
-            part = theirs;
-        }
-        return part < 0 ? group_->rank() : part;
-    }
-
-    /// Every part consists of each of its senders and all to whom that one sends. `parts` holds
-    /// that of each process.
-    static bool divides(const std::vector<std::int64_t>& parts,
-                        const std::vector<Sending>& sending) {
-        std::vector<std::int64_t> processes(parts.size(), 0);
-        for (const std::int64_t part : parts) {
-            if (part < 0) return false;
-            ++processes[static_cast<std::size_t>(part)];
-        }
-        for (const Sending& s : sending)
-            if (s.part >= 0 && s.processes != processes[static_cast<std::size_t>(s.part)])
-                return false;
-        return *std::ranges::max_element(processes) >= least_processes;
-    }
-
     /// From what all processes send, the same everywhere. The processes fall into parts, such as
     /// the rows of a grid, in each of which every sender has one message for all others.
     void choose_form() {
-        const Sending own = own_sending();
+        const Sending own = sending_of(group_->rank(), exchange_->pairs);
         std::vector<Sending> sending;
         for (const auto& w :
              group_->gather({own.fits, own.part, own.processes, own.most_bytes, own.message_bytes}))
@@ -278,7 +268,9 @@ private:
             most_bytes = std::max(most_bytes, s.most_bytes);
         }
         std::vector<std::int64_t> parts;
-        for (const auto& words : group_->gather({own_part(sending)})) parts.push_back(words[0]);
+        for (const auto& words :
+             group_->gather({part_from(sending, group_->rank(), exchange_->pairs)}))
+            parts.push_back(words[0]);
         if (!divides(parts, sending) ||
             most_bytes * group_->size() > std::numeric_limits<int>::max())
             return;
@@ -312,11 +304,13 @@ private:
         bool is_first = true;
         for (ExchangedPair& pair : exchange_->pairs) {
             if (!pair.sends) continue;
-            if (is_first)
+            if (is_first) {
                 place_ = pair.rank();
-            else
-                pair.buffer.reset();
-            is_first = false;
+                is_first = false;
+                continue;
+            }
+            pair.memory = nullptr;
+            pair.buffer = nullptr;
         }
     }
 
@@ -337,9 +331,8 @@ private:
         bool has_own = false;
         for (ExchangedPair& pair : e.pairs) {
             const std::size_t from = sender(pair);
-            pair.buffer = pair.sends && has_own
-                              ? nullptr
-                              : part_of(g.memory, g.starts_bytes[from], bytes[from]);
+            pair.memory = nullptr;
+            pair.buffer = pair.sends && has_own ? nullptr : g.memory->data + g.starts_bytes[from];
             has_own = has_own || pair.sends;
         }
         use_call(Form::all_gather, "MPI_Iallgatherv");
@@ -355,10 +348,10 @@ private:
     void use_call(Form form, const char* call) {
         form_ = form;
         call_ = call;
-        std::string why = concat("by ", call);
+        std::string why = concat(", by ", call);
         if (std::ssize(members_) < group_->size())
             why += concat(" of ", members_.size(), " processes");
-        for (MoverPair& line : lines_) line.why = why;
+        for (MoverPair& line : lines_) line.why += why;
     }
 
     void begin() {
@@ -367,13 +360,13 @@ private:
         for (const ExchangedPair& pair : e.pairs) {
             (pair.sends ? e.sent : e.received).set(pair, chunk);
             if (pair.sends && pair.buffer && chunk < pair.program.chunks())
-                pair.program.pack(chunk, pair.buffer->data);
+                pair.program.pack(chunk, pair.buffer);
         }
         mpi::check(begin_operation(e, chunk, &e.request), call_);
     }
 
     /// Begins the operation of a chunk. Returns MPI's code.
-    int begin_operation(const Exchange& e, std::size_t chunk, MPI_Request* request) {
+    int begin_operation(Exchange& e, std::size_t chunk, MPI_Request* request) {
         if (form_ == Form::broadcast) {
             const bool is_root = members_[static_cast<std::size_t>(root_)] == group_->rank();
             const Exchange::Half& half = is_root ? e.sent : e.received;
@@ -381,8 +374,12 @@ private:
                               *comm_, request);
         }
         if (form_ == Form::all_gather) {
-            const Exchange::Gathered& g = e.gathered;
-            count(chunk);
+            Exchange::Gathered& g = e.gathered;
+            std::ranges::fill(g.counts_bytes, 0);
+            for (const ExchangedPair& pair : e.pairs)
+                if (chunk < pair.program.chunks())
+                    g.counts_bytes[sender(pair)] =
+                        static_cast<int>(pair.program.chunk_bytes(chunk));
             return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, g.memory->data, g.counts_bytes.data(),
                                    g.starts_bytes.data(), MPI_BYTE, *comm_, request);
         }
@@ -395,17 +392,7 @@ private:
 #endif
         return MPI_Ialltoallw(MPI_BOTTOM, e.sent.counts.data(), e.sent.zeros.data(),
                               e.sent.types.data(), MPI_BOTTOM, e.received.counts.data(),
-                              e.received.zeros.data(), e.received.types.data(),
-                              *comm_, request);
-    }
-
-    /// Bytes of a chunk from each process.
-    void count(std::size_t chunk) {
-        std::vector<int>& counts = exchange_->gathered.counts_bytes;
-        std::ranges::fill(counts, 0);
-        for (const ExchangedPair& pair : exchange_->pairs)
-            if (chunk < pair.program.chunks())
-                counts[sender(pair)] = static_cast<int>(pair.program.chunk_bytes(chunk));
+                              e.received.zeros.data(), e.received.types.data(), *comm_, request);
     }
 
     mpi::ProcessGroupPtr group_;

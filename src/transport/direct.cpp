@@ -49,8 +49,9 @@ struct Lane {
 class SelfTransport final : public Transport {
 public:
     SelfTransport(const BindContext& context, const std::vector<Pair>& pairs)
-        : program_(context.copy_program(pairs.back())) {
-        add_line(context.group->rank(), true, "self", program_);
+        : program_(PairProgram::for_copies(
+              context.motions_to_peer(pairs.back(), BindContext::Reach::mapped))) {
+        add_line(context, pairs.front(), program_);
     }
 
     void start() override { program_.copy(); }
@@ -76,7 +77,7 @@ public:
             buffer_bytes_ = std::max(buffer_bytes_, motion.array.source->elem_bytes);
         for (const Pair& pair : pairs)
             for (const bool by_receiver : {true, false}) {
-                Pair some{pair.peer, pair.direction, {}};
+                Pair some{pair.peer, pair.direction, {}, pair.why};
                 for (const PairShare& share : pair.shares)
                     if (receiver_copies(share.facts, context) == by_receiver)
                         some.shares.push_back(share);
@@ -130,12 +131,11 @@ private:
         Lane lane{.peer = pair.peer,
                   .sends = pair.sends(),
                   .copies = copies,
-                  .theirs = PeerBinding(context.peer_binding(pair.peer)),
+                  .theirs = PeerBinding(binding_line(context.node->signals(pair.peer)).number),
                   .awaited = copies ? &mine.go[here] : &mine.done[here],
                   .told = copies ? &theirs.done[there] : &theirs.go[there]};
         if (copies) prepare(context, pair, lane);
-        MoverPair& line =
-            add_line(pair.peer, pair.sends(), reads_ ? "read" : "shared", lane.program);
+        MoverPair& line = add_line(context, pair, lane.program);
         if (!copies) {
             line.elems = pair.elems();
             line.bytes = context.message_bytes(pair);
@@ -164,7 +164,8 @@ private:
 
     void prepare(const BindContext& context, const Pair& pair, Lane& lane) {
         if (!reads_) {
-            lane.program = context.copy_program(pair);
+            lane.program =
+                PairProgram::for_copies(context.motions_to_peer(pair, BindContext::Reach::mapped));
             return;
         }
         lane.direct = std::ranges::all_of(pair.shares, [](const PairShare& share) {

@@ -28,7 +28,7 @@ constexpr std::size_t unbuffered_width = 4;
 /// for much, and where nothing is packed (measured, docs/decisions/0011).
 std::int64_t longest_message(const BindContext& context, const Pair& pair) {
     if (context.options.chunk_bytes > 0) return context.chunk_bytes;
-    const bool near = context.group->on_same_machine(pair.peer);
+    const bool near = context.group->node().is_on_machine(pair.peer);
     const std::int64_t bytes = context.message_bytes(pair);
     const std::int64_t quick_bytes =
         context.packs ? mpi::quick_total_bytes : mpi::quick_unpacked_total_bytes;
@@ -47,11 +47,11 @@ struct ChunkMessages {
     PairProgram program;
     memory::AllocationPtr buffers;  ///< none where the arrays themselves are sent and received
     std::int64_t buffer_bytes = 0;
-    std::size_t width = 1;                  ///< messages that may be under way
-    std::size_t first_active = 0;           ///< of this pair's `width` places among the requests
-    std::vector<mpi::Datatype> elements;    ///< per chunk, where MPI packs
-    std::vector<mpi::ByteMessage> lengths;  ///< per chunk, else
-    std::vector<std::size_t> chunk_at;      ///< per place; `none` where it is free
+    std::size_t width = 1;                   ///< messages that may be under way
+    std::size_t first_active = 0;            ///< of this pair's `width` places among the requests
+    bool mpi_packs = false;                  ///< told by datatypes where elements lie
+    std::vector<mpi::ByteMessage> messages;  ///< per chunk
+    std::vector<std::size_t> chunk_at;       ///< per place; `none` where it is free
     std::size_t posted = 0, completed = 0;
 
     static constexpr auto none = static_cast<std::size_t>(-1);
@@ -59,13 +59,14 @@ struct ChunkMessages {
     bool complete() const { return completed == program.chunks(); }
     /// The message of a chunk that occupies a place.
     std::byte* message(std::size_t chunk, std::size_t place) const {
+        if (mpi_packs) return static_cast<std::byte*>(MPI_BOTTOM);
         if (!buffers) return program.in_place(chunk);
         return buffers->data + static_cast<std::int64_t>(place) * buffer_bytes;
     }
 };
 
 /// The elements of a chunk in the arrays, counted from MPI_BOTTOM, in the order of the message.
-mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
+mpi::ByteMessage elements_of(const PairProgram& program, std::size_t chunk) {
     // One list for all arrays: MPI looks at each level of a datatype for every element.
     std::vector<mpi::PlacedDatatype> parts;
     for (const auto& [relation, base] : program.arrays(chunk)) {
@@ -75,7 +76,7 @@ mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
     }
     mpi::Datatype all = mpi::sequence(std::move(parts));
     all.commit();
-    return all;
+    return mpi::ByteMessage(std::move(all));
 }
 
 class MessageTransport final : public Transport {
@@ -135,15 +136,14 @@ private:
                 made.buffer_bytes * static_cast<std::int64_t>(made.width));
             extra_bytes_ += made.buffers->bytes;
         }
+        made.mpi_packs = by_datatype && !in_place;
         for (std::size_t chunk = 0; chunk < made.program.chunks(); ++chunk)
-            if (by_datatype && !in_place)
-                made.elements.push_back(elements_of(made.program, chunk));
-            else
-                made.lengths.emplace_back(made.program.chunk_bytes(chunk));
+            made.messages.push_back(made.mpi_packs
+                                        ? elements_of(made.program, chunk)
+                                        : mpi::ByteMessage(made.program.chunk_bytes(chunk)));
         made.first_active = pair_at_.size();
         pair_at_.insert(pair_at_.end(), made.width, pairs_.size());
-        MoverPair& line =
-            add_line(pair.peer, made.sends, datatypes_ ? "datatype" : "p2p", made.program);
+        MoverPair& line = add_line(context, pair, made.program);
         if (line.kernel.empty()) line.kernel = "MPI's own";
         pairs_.push_back(std::move(made));
     }
@@ -154,14 +154,11 @@ private:
             const std::size_t place = pair.posted % pair.width;
             if (pair.chunk_at[place] != ChunkMessages::none) return;
             const std::size_t chunk = pair.posted, at = pair.first_active + place;
-            if (pair.sends && pair.buffers) pair.program.pack(chunk, pair.message(chunk, place));
-            if (pair.elements.empty())
-                requests_.begin(at, pair.sends, pair.message(chunk, place),
-                                pair.lengths[chunk].count(), pair.lengths[chunk].type(), pair.peer,
-                                tag_, comm_);
-            else
-                requests_.begin(at, pair.sends, MPI_BOTTOM, 1, pair.elements[chunk].get(),
-                                pair.peer, tag_, comm_);
+            std::byte* const memory = pair.message(chunk, place);
+            const mpi::ByteMessage& message = pair.messages[chunk];
+            if (pair.sends && pair.buffers) pair.program.pack(chunk, memory);
+            requests_.begin(at, pair.sends, memory, message.count(), message.type(), pair.peer,
+                            tag_, comm_);
             pair.chunk_at[place] = pair.posted++;
         }
     }

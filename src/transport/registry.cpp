@@ -18,15 +18,15 @@ namespace datamover::transport {
 extern const TransportKind self_kind, shared_kind, read_kind, staged_kind, p2p_kind, datatype_kind,
     collective_kind, get_kind, put_kind;
 
-namespace {
-
-std::vector<TransportKind>& all_kinds() {
+std::vector<TransportKind>& transport_kinds() {
     static std::vector<TransportKind> kinds{
         self_kind,     shared_kind,     read_kind, staged_kind, p2p_kind,
         datatype_kind, collective_kind, get_kind,  put_kind,
     };
     return kinds;
 }
+
+namespace {
 
 /// A name, and the text after its first ":".
 struct Name {
@@ -75,26 +75,10 @@ const TransportKind* first_kind(const PairFacts& facts, std::string_view name) {
 
 }  // namespace
 
-const std::vector<TransportKind>& transport_kinds() {
-    return all_kinds();
-}
-
-void add_transport_kind(TransportKind kind) {
-    constexpr std::size_t longest = 15;
-    const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    const bool is_name = !kind.name.empty() && kind.name.size() <= longest &&
-                         kind.name.find_first_not_of(letters) == std::string::npos;
-    if (!is_name || is_transport_name(kind.name) || kind.name == "measure")
-        throw Error(
-            ErrorCode::invalid_argument,
-            "a transport cannot be called \"" + kind.name +
-                "\"; a name that is not taken is needed, of at most 15 letters, digits, _ and -");
-    all_kinds().push_back(std::move(kind));
-}
-
 std::string transport_names() {
     std::string names;
-    for (const TransportKind& kind : all_kinds()) names += (names.empty() ? "" : ", ") + kind.name;
+    for (const TransportKind& kind : transport_kinds())
+        names += (names.empty() ? "" : ", ") + kind.name;
     return names;
 }
 
@@ -117,12 +101,13 @@ std::string why_not_on_node(const PairFacts& facts, const char* why_near) {
     return facts.same_node ? why_near : "they are on different nodes";
 }
 
-MoverPair& Transport::add_line(std::int64_t peer, bool sends, const std::string& transport,
+MoverPair& Transport::add_line(const BindContext& context, const Pair& pair,
                                const PairProgram& program) {
     const ProgramFigures& f = program.figures();
-    return lines_.emplace_back(MoverPair{
-        peer, sends, transport, "", f.elems, f.bytes, f.encoding, f.relation_bytes, f.kernel,
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()))});
+    return lines_.emplace_back(
+        MoverPair{pair.peer, pair.sends(), transport_kinds()[context.kind].name, pair.why, f.elems,
+                  f.bytes, f.encoding, f.relation_bytes, f.kernel,
+                  std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()))});
 }
 
 std::vector<std::int64_t> Transport::waiting_for() const {

@@ -146,7 +146,7 @@ private:
     void add(const BindContext& context, const Pair& pair) {
         const auto& rings = pair.sends() ? context.rings_out : context.rings_in;
         const SlotRing& ring =
-            rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
+            rings[static_cast<std::size_t>(context.group->node().position(pair.peer))];
         SlotStream stream{pair.peer, pair.sends(), ring, PeerBinding(ring.binding())};
         const std::int64_t bytes = context.message_bytes(pair);
         if (bytes >= least_streamed_bytes && bytes <= most_streamed_bytes) {
@@ -158,7 +158,7 @@ private:
                 pair, {longest_chunk(context, stream.ring), plan::ChunkForm::tiles});
         stream.next = stream.hand_overs();
         if (!stream.sends) extra_bytes_ += stream.ring.bytes();
-        add_line(pair.peer, stream.sends, "staged", stream.program);
+        add_line(context, pair, stream.program);
         streams_.push_back(std::move(stream));
     }
 

@@ -140,7 +140,7 @@ struct NodePeer {
 /// pair with it asks: what nobody asks for costs nothing.
 class NodeMemory {
 public:
-    /// `offers` are the words of each process, in order of node_ranks.
+    /// `offers` are the words of each process, in order of its ranks.
     NodeMemory(const mpi::ProcessGroup& group, std::vector<std::vector<std::int64_t>> offers,
                std::size_t motions);
 
@@ -240,17 +240,12 @@ struct Pair {
     std::int64_t peer = 0;
     Direction direction = outgoing;
     std::vector<PairShare> shares;
+    std::string why;  ///< this transport carries it
 
     bool sends() const { return direction == outgoing; }
     std::int64_t elems() const;
     /// Whether all elements move unchanged.
     bool plain_copy() const;
-};
-
-/// The elements of a message: of the source's or of the destination's type, whichever is narrower.
-struct WireElement {
-    ScalarType type = ScalarType::opaque;
-    std::int64_t bytes = 0;
 };
 
 /// One plan between two arrays; a binding has one or several.
@@ -261,7 +256,11 @@ struct BoundMotion {
     plan::MessageOrder order = plan::MessageOrder::row_major;
     bool in_place = false;  ///< on every process, source and destination are one array
 
-    WireElement wire() const;
+    /// The array whose elements are those of a message: the one with the narrower elements.
+    const ArrayPart& wire() const {
+        return array.source->elem_bytes <= array.destination->elem_bytes ? *array.source
+                                                                         : *array.destination;
+    }
     /// What happens to elements on the way into a message, and out of it.
     ElementUpdate packing_update() const;
     ElementUpdate unpacking_update() const;
@@ -286,32 +285,27 @@ public:
     bool packs = true;              ///< whether any process has to pack messages, or to unpack them
     bool one_way = false;           ///< whether processes that send much receive little
     std::int64_t buffers = 1;       ///< per direction of a pair, where messages need buffers
-    std::vector<SlotRing> rings_in;   ///< from each process of the node, in order of node_ranks
+    std::vector<SlotRing> rings_in;   ///< from each process of the node, in order of its ranks
     std::vector<SlotRing> rings_out;  ///< to each process of the node
 
     static constexpr int tags_per_kind = 2;
-    /// Of messages with data; of answers to them, where a transport has such.
+    /// Of messages with data; the next one is that of answers to them, where a transport has such.
     int tag() const { return first_tag + tags_per_kind * static_cast<int>(kind); }
-    int reply_tag() const { return tag() + 1; }
     /// The line that a peer writes for this transport, and the peer's line that is written here.
     SignalLine& own_signal_line(std::int64_t peer) const;
     SignalLine& peer_signal_line(std::int64_t peer) const;
-    const std::atomic<std::uint64_t>& peer_binding(std::int64_t peer) const;
 
     /// Of all messages of a pair together.
     std::int64_t message_bytes(const Pair& pair) const;
     /// Packing (for a pair that sends) or unpacking.
     PairProgram message_program(const Pair& pair, const ChunkRules& rules) const;
-    /// Copying between the arrays here and those of the peer (or of this process), which are
-    /// mapped. Throws no_memory where they cannot be.
-    PairProgram copy_program(const Pair& pair) const;
-    /// What a pair moves, between the arrays here and those of the peer: where they are mapped, or
-    /// at their addresses in the other process.
+    /// What a pair moves, between the arrays here and those of the peer (or of this process): where
+    /// they are mapped, which throws no_memory where they cannot be, or at their addresses in the
+    /// other process.
     enum class Reach { mapped, by_address };
     std::vector<ArrayMotion> motions_to_peer(const Pair& pair, Reach reach) const;
 
 private:
-    plan::RelationSide own_side(const BoundMotion& motion, Side side) const;
     ArrayMotion own_motion(const PairShare& share) const;
 };
 
@@ -337,16 +331,13 @@ public:
     /// sleep meanwhile.
     virtual bool needs_polls() const { return false; }
 
-    /// How many operations of all processes this one needs for a round.
-    virtual std::int64_t operations() const { return 0; }
-    /// When all have bound: how many there are, the most that any process needs. Of kinds that all
-    /// processes bind it may be collective; what it throws it throws on all of them.
-    virtual void all_have_bound(std::int64_t) {}
+    /// When all have bound. Of kinds that all processes bind it may be collective; what it throws
+    /// it throws on all of them.
+    virtual void all_have_bound() {}
 
 protected:
     /// Adds what a program carries. Lines have the numbers of the transport's pairs.
-    MoverPair& add_line(std::int64_t peer, bool sends, const std::string& transport,
-                        const PairProgram& program);
+    MoverPair& add_line(const BindContext& context, const Pair& pair, const PairProgram& program);
     /// Whether this round still waits for what a line is about.
     virtual bool waits_for(std::size_t) const { return false; }
 
@@ -404,11 +395,9 @@ struct TransportKind {
 /// node and nothing else is known.
 std::string why_not_on_node(const PairFacts& facts, const char* why_near);
 
-/// All kinds, in order of preference. A new transport is one file and one line in registry.cpp.
-const std::vector<TransportKind>& transport_kinds();
-/// Adds one at the end, for the rest of the program; all processes add the same, in the same order,
-/// and none while a mover is made. Throws invalid_argument as add_transport does.
-void add_transport_kind(TransportKind kind);
+/// All kinds, in order of preference, and behind them those that the program adds. A new transport
+/// is one file and one line in registry.cpp.
+std::vector<TransportKind>& transport_kinds();
 /// Their names, joined by ", ".
 std::string transport_names();
 

@@ -44,7 +44,7 @@ public:
         for (const Pair& pair : pairs) {
             auto program = std::make_shared<const PairProgram>(
                 context.message_program(pair, {context.chunk_bytes}));
-            add_line(pair.peer, pair.sends(), kind.name, *program);
+            add_line(context, pair, *program);
             messages.emplace_back(pair.peer, pair.sends(), std::move(program));
         }
         const auto keep = [group = context.group](std::shared_ptr<const void> memory) {
@@ -74,8 +74,17 @@ void add_transport(UserTransportKind kind) {
     if (!kind.bind)
         throw make_error(ErrorCode::invalid_argument, "transport \"", kind.name,
                          "\" comes without bind");
+    constexpr std::size_t longest = 15;
+    const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const bool is_name = !kind.name.empty() && kind.name.size() <= longest &&
+                         kind.name.find_first_not_of(letters) == std::string::npos;
+    if (!is_name || transport::is_transport_name(kind.name) || kind.name == "measure")
+        throw Error(
+            ErrorCode::invalid_argument,
+            "a transport cannot be called \"" + kind.name +
+                "\"; a name that is not taken is needed, of at most 15 letters, digits, _ and -");
     const auto given = std::make_shared<const UserTransportKind>(std::move(kind));
-    transport::add_transport_kind({
+    transport::transport_kinds().push_back({
         .name = given->name,
         .memory = transport::MessageMemory::buffers,
         .takes = transport::AcceptedOption::chunk_bytes,

@@ -48,6 +48,11 @@ struct Place {
     Stage stage = Stage::idle;
     std::byte* buffer = nullptr;  ///< null: straight from or into the array
     int open = 0;                 ///< of a host's two requests, those that have not ended
+
+    bool is_moving() const { return stage == Stage::moving || stage == Stage::probing; }
+    std::byte* memory(const PairProgram& program) const {
+        return buffer ? buffer : program.in_place(chunk);
+    }
 };
 
 /// One direction of one pair.
@@ -60,7 +65,6 @@ struct WindowPair {
     std::size_t posted = 0, moved = 0, completed = 0;
 
     bool complete() const { return completed == program.chunks(); }
-    int rank() const { return static_cast<int>(peer); }
 };
 
 /// What MPI may look at while a round is under way.
@@ -85,16 +89,39 @@ std::span<const std::byte> span_in_place(const PairProgram& program) {
     return {begin, static_cast<std::size_t>(bytes)};
 }
 
+/// Whether what goes either way lies in the library's memory as in the messages, which then is
+/// kept. An array of the user's would go when the user says, also while MPI, after a failure, still
+/// reads or writes it: one-sided operations cannot be cancelled.
+bool keep_array(const PairProgram& program, WindowMemory& memory) {
+    for (std::size_t i = 0; i < program.chunks(); ++i) {
+        const std::byte* begin = program.in_place(i);
+        if (!begin) return false;
+        auto kept = memory::SegmentPool::of_process().find(begin, begin + program.chunk_bytes(i));
+        if (!kept) return false;
+        if (memory.arrays.empty() || memory.arrays.back() != kept)
+            memory.arrays.push_back(std::move(kept));
+    }
+    return true;
+}
+
+/// Attaches an array where all chunks lie behind each other, and MPI does.
+bool attach_array(const PairProgram& program, WindowMemory& memory, mpi::Window& window) {
+    const auto span = span_in_place(program);
+    if (span.empty() || window.regions() >= most_regions_of_arrays) return false;
+    auto attached = window.attach(span.data(), std::ssize(span));
+    if (!attached) return false;
+    memory.attached.push_back(std::move(attached));
+    return true;
+}
+
 class WindowTransport final : public Transport {
 public:
     /// `puts`: the sender writes, else the receiver reads.
     WindowTransport(const BindContext& context, const std::vector<Pair>& pairs, bool puts)
         : group_(context.group),
-          name_(puts ? "put" : "get"),
           puts_(puts),
           buffers_(static_cast<std::size_t>(context.buffers)),
           ready_tag_(context.tag()),
-          done_tag_(context.reply_tag()),
           memory_(std::make_shared<WindowMemory>()) {
         for (const Pair& pair : pairs) {
             WindowPair made;
@@ -102,7 +129,7 @@ public:
             made.sends = pair.sends();
             made.hosts = pair.sends() != puts_;
             made.program = context.message_program(pair, {context.chunk_bytes});
-            add_line(pair.peer, made.sends, name_, made.program);
+            add_line(context, pair, made.program);
             pairs_.push_back(std::move(made));
         }
     }
@@ -111,17 +138,17 @@ public:
         for (std::size_t i = 0; i < places_.size(); ++i) {
             is_in_flight_ |= !requests_.free(2 * i);
             // One-sided operations can neither be cancelled nor their requests freed.
-            is_in_flight_ |= is_moving(places_[i]) || !requests_.free(2 * i + 1);
+            is_in_flight_ |= places_[i].is_moving() || !requests_.free(2 * i + 1);
         }
         if (!is_in_flight_) return;
         group_->abandon(memory_);
         if (!window_) return;
         window_->spoil();
         for (const Place& place : places_)
-            if (puts_ && is_moving(place)) window_->end_writing(pairs_[place.pair].target);
+            if (puts_ && place.is_moving()) window_->end_writing(pairs_[place.pair].target);
     }
 
-    void all_have_bound(std::int64_t) override {
+    void all_have_bound() override {
         // A process has no pair with itself here, and some MPIs make no window for one process.
         if (group_->size() == 1) return;
         const mpi::GroupWindow& known = mpi::window_of(*group_);
@@ -161,7 +188,8 @@ private:
         std::vector<std::int64_t> buffer_bytes;  // per pair; 0: in place
         std::int64_t hosted_bytes = 0, own_bytes = 0;
         for (WindowPair& pair : pairs_) {
-            const bool direct = keep_array(pair) && (!pair.hosts || attach_array(pair));
+            const bool direct = keep_array(pair.program, *memory_) &&
+                                (!pair.hosts || attach_array(pair.program, *memory_, *window_));
             const std::size_t most = direct ? unbuffered_window_width : buffers_;
             pair.width = std::min(most, std::max<std::size_t>(1, pair.program.chunks()));
             buffer_bytes.push_back(direct ? 0
@@ -170,50 +198,18 @@ private:
                 buffer_bytes.back() * static_cast<std::int64_t>(pair.width);
         }
         if (own_bytes > 0) memory_->own = memory::SegmentPool::allocate_private(own_bytes);
-        if (hosted_bytes > 0) attach_buffers(hosted_bytes);
+        if (hosted_bytes > 0) {
+            memory::AllocationPtr& hosted = memory_->hosted;
+            hosted = memory::SegmentPool::of_process().allocate(hosted_bytes);
+            if (!hosted->segment) hosted = memory::SegmentPool::allocate_pages(hosted_bytes);
+            memory_->attached.push_back(window_->attach(hosted->data, hosted_bytes));
+            if (!memory_->attached.back())
+                throw make_error(ErrorCode::unsupported, "transport \"", puts_ ? "put" : "get",
+                                 "\" cannot carry here: MPI on process ", group_->rank(),
+                                 " attaches no more memory to its window");
+        }
         for (const auto& buffers : {memory_->hosted, memory_->own})
             extra_bytes_ += buffers ? buffers->bytes : 0;
-        make_places(buffer_bytes);
-    }
-
-    /// Whether what goes either way lies in the library's memory as in the messages, which then is
-    /// kept. An array of the user's would go when the user says, also while MPI, after a failure,
-    /// still reads or writes it: one-sided operations cannot be cancelled.
-    bool keep_array(const WindowPair& pair) {
-        for (std::size_t i = 0; i < pair.program.chunks(); ++i) {
-            const std::byte* begin = pair.program.in_place(i);
-            if (!begin) return false;
-            auto kept =
-                memory::SegmentPool::of_process().find(begin, begin + pair.program.chunk_bytes(i));
-            if (!kept) return false;
-            if (memory_->arrays.empty() || memory_->arrays.back() != kept)
-                memory_->arrays.push_back(std::move(kept));
-        }
-        return true;
-    }
-
-    /// Where all chunks lie behind each other, and MPI attaches them.
-    bool attach_array(const WindowPair& pair) {
-        const auto memory = span_in_place(pair.program);
-        if (memory.empty() || window_->regions() >= most_regions_of_arrays) return false;
-        auto attached = window_->attach(memory.data(), std::ssize(memory));
-        if (!attached) return false;
-        memory_->attached.push_back(std::move(attached));
-        return true;
-    }
-
-    void attach_buffers(std::int64_t bytes) {
-        memory_->hosted = group_->pool().allocate(bytes);
-        if (!memory_->hosted->segment) memory_->hosted = memory::SegmentPool::allocate_pages(bytes);
-        auto attached = window_->attach(memory_->hosted->data, bytes);
-        if (!attached)
-            throw make_error(ErrorCode::unsupported, "transport \"", name_,
-                             "\" cannot carry here: MPI on ", "process ", group_->rank(),
-                             " attaches no more memory to its window");
-        memory_->attached.push_back(std::move(attached));
-    }
-
-    void make_places(const std::vector<std::int64_t>& buffer_bytes) {
         std::byte* hosted = memory_->hosted ? memory_->hosted->data : nullptr;
         std::byte* own = memory_->own ? memory_->own->data : nullptr;
         for (std::size_t p = 0; p < pairs_.size(); ++p) {
@@ -240,15 +236,8 @@ private:
         WindowMemory::Words& words = memory_->words[place];
         const bool is_ready = tells == pair.hosts;
         requests_.begin(2 * place + !tells, tells, tells ? &words.sent : &words.received,
-                        is_ready ? address_bytes : 0, MPI_BYTE, pair.rank(),
-                        is_ready ? ready_tag_ : done_tag_, group_->comm());
-    }
-
-    std::byte* memory_of(const Place& place) const {
-        return place.buffer ? place.buffer : pairs_[place.pair].program.in_place(place.chunk);
-    }
-    static bool is_moving(const Place& place) {
-        return place.stage == Stage::moving || place.stage == Stage::probing;
+                        is_ready ? address_bytes : 0, MPI_BYTE, static_cast<int>(pair.peer),
+                        is_ready ? ready_tag_ : ready_tag_ + 1, group_->comm());
     }
 
     /// Begins chunks, in order, as long as the next one's place is free.
@@ -259,25 +248,15 @@ private:
             if (place.stage != Stage::idle) return;
             place.chunk = pair.posted++;
             place.stage = Stage::listening;
-            if (pair.hosts) tell_ready(pair, number);
+            if (pair.hosts) {
+                if (pair.sends && place.buffer) pair.program.pack(place.chunk, place.buffer);
+                window_->sync();
+                memory_->words[number].sent = mpi::displacement_of(place.memory(pair.program));
+                place.open = 2;
+                message(number, true);
+            }
             message(number, false);
         }
-    }
-
-    void tell_ready(const WindowPair& pair, std::size_t number) {
-        Place& place = places_[number];
-        if (pair.sends && place.buffer) pair.program.pack(place.chunk, place.buffer);
-        window_->sync();
-        memory_->words[number].sent = mpi::displacement_of(memory_of(place));
-        place.open = 2;
-        message(number, true);
-    }
-
-    /// The caller has moved a chunk.
-    void take_back(const WindowPair& pair, const Place& place) {
-        if (pair.sends) return;
-        window_->sync();
-        if (place.buffer) pair.program.unpack(place.chunk, place.buffer);
     }
 
     void end(std::size_t active) {
@@ -286,7 +265,10 @@ private:
         WindowPair& pair = pairs_[place.pair];
         const bool has_told = active % 2 == 0;
         if (pair.hosts) {
-            if (!has_told) take_back(pair, place);
+            if (!has_told && !pair.sends) {  // the caller has moved a chunk here
+                window_->sync();
+                if (place.buffer) pair.program.unpack(place.chunk, place.buffer);
+            }
             if (--place.open == 0) finish(pair, place);
         } else if (has_told) {
             finish(pair, place);
@@ -306,16 +288,14 @@ private:
 
     void move(const WindowPair& pair, std::size_t number) {
         Place& place = places_[number];
-        const std::int64_t bytes = pair.program.chunk_bytes(place.chunk);
-        const auto address = static_cast<MPI_Aint>(memory_->words[number].received);
         place.stage = Stage::moving;
-        if (!puts_) {
-            window_->get(memory_of(place), bytes, pair.target, address, waiting(number));
-            return;
+        if (puts_) {
+            window_->begin_writing(pair.target);
+            if (place.buffer) pair.program.pack(place.chunk, place.buffer);
         }
-        window_->begin_writing(pair.target);
-        if (place.buffer) pair.program.pack(place.chunk, place.buffer);
-        window_->put(memory_of(place), bytes, pair.target, address, waiting(number));
+        const auto address = static_cast<MPI_Aint>(memory_->words[number].received);
+        window_->transfer(puts_, place.memory(pair.program), pair.program.chunk_bytes(place.chunk),
+                          pair.target, address, waiting(number));
     }
 
     /// Flushes what has been put; true where anything was.
@@ -352,10 +332,9 @@ private:
     }
 
     mpi::ProcessGroupPtr group_;
-    const char* name_;
     bool puts_;
     std::size_t buffers_;  ///< per pair
-    int ready_tag_, done_tag_;
+    int ready_tag_;        ///< the next one is that of "done"
     std::shared_ptr<WindowMemory> memory_;
     std::shared_ptr<mpi::Window> window_;
     std::vector<WindowPair> pairs_;

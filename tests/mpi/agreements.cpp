@@ -23,7 +23,8 @@
 
 #include "memory/segment_pool.hpp"
 #include "memory/shared_segment.hpp"
-#include "mpi/failure_board.hpp"
+#include "mpi/collectives.hpp"
+#include "mpi/failures.hpp"
 #include "mpi/process_group.hpp"
 #include "mpi/waiting.hpp"
 #include "mpi_test.hpp"
@@ -33,7 +34,9 @@ using datamover::ErrorCode;
 using datamover::memory::AllocationPtr;
 using datamover::memory::Bell;
 using datamover::memory::SegmentPool;
-using datamover::mpi::FailureBoard;
+using datamover::mpi::Board;
+using datamover::mpi::Failures;
+using datamover::mpi::NodeAgreement;
 using datamover::mpi::ProcessGroup;
 using datamover::mpi::Processors;
 using datamover::mpi::Waiting;
@@ -58,7 +61,7 @@ std::vector<std::int64_t> values_of(int rank, int agreement, std::int64_t count)
 
 /// As many as fit into a board, one more, none, or anything.
 std::int64_t drawn_count(mpi_test::Draws& draws) {
-    constexpr auto most = static_cast<int>(FailureBoard::AgreementSlot::most);
+    constexpr auto most = static_cast<int>(Board::Slot::most);
     return draws.one_in(3) ? draws.from(most - 1, most + 1) : draws.from(0, 2 * most);
 }
 
@@ -73,7 +76,7 @@ TEST(Agreements, GatherWhatEachProcessBrings) {
         const auto& mine = expected[static_cast<std::size_t>(group->rank())];
         comparisons.note(group->gather(mine) == expected, "agreement " + std::to_string(i));
         std::vector<std::vector<std::int64_t>> on_node;
-        for (const int rank : group->node_ranks())
+        for (const int rank : group->node().ranks)
             on_node.push_back(expected[static_cast<std::size_t>(rank)]);
         comparisons.note(group->gather_on_node(mine) == on_node,
                          "on the node " + std::to_string(i));
@@ -98,8 +101,9 @@ TEST(Agreements, FindTheLargestOfEachValue) {
                          "agreement " + std::to_string(i));
         const bool is_same = draws.one_in(2);
         const auto number = static_cast<std::uint32_t>(is_same ? i : i + group->rank());
-        comparisons.note(group->all_equal(number) == (is_same || group->size() == 1),
-                         "whether all bring the same in " + std::to_string(i));
+        comparisons.note(
+            datamover::mpi::all_equal(*group, number) == (is_same || group->size() == 1),
+            "whether all bring the same in " + std::to_string(i));
     }
     comparisons.expect_all();
 }
@@ -108,7 +112,7 @@ TEST(Agreements, AreRefusedWhereProcessesMakeDifferentCalls) {
     for (int kind = 0; kind < 3; ++kind) {
         const mpi_test::OwnComm comm;
         const auto group = ProcessGroup::of(comm);
-        if (std::ssize(group->node_ranks()) != group->size() || group->size() == 1)
+        if (std::ssize(group->node().ranks) != group->size() || group->size() == 1)
             GTEST_SKIP() << "takes several processes of one node";
         const bool is_last = group->rank() == group->size() - 1;
         try {
@@ -157,7 +161,7 @@ TEST(Agreements, AreGivenUpByAThreadThatWaitsNoLonger) {
 TEST(Agreements, EndWhereAProcessHasNoMemoryForWhatIsGathered) {
     const mpi_test::OwnComm comm;
     const auto group = ProcessGroup::of(comm);
-    if (std::ssize(group->node_ranks()) != group->size() || group->size() == 1)
+    if (std::ssize(group->node().ranks) != group->size() || group->size() == 1)
         GTEST_SKIP() << "takes several processes of one node";
     constexpr std::size_t much = 100'000;
     const bool is_last = group->rank() == group->size() - 1;
@@ -191,7 +195,7 @@ TEST(Agreements, ProcessesThatABatchSystemLeavesOneProcessorShareIt) {
     if (mpi_test::holds_everywhere(is_confined)) {
         const mpi_test::OwnComm comm;
         const auto group = ProcessGroup::of(comm);
-        EXPECT_EQ(group->processors(),
+        EXPECT_EQ(group->node().processors,
                   group->size() > 1 ? Processors::shared : Processors::one_each);
     }
     EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
@@ -202,11 +206,11 @@ TEST(Agreements, ProcessesThatABatchSystemLeavesOneProcessorShareIt) {
 TEST(Agreements, EndWhereAProcessFailsInstead) {
     const mpi_test::OwnComm comm;
     const auto group = ProcessGroup::of(comm);
-    if (std::ssize(group->node_ranks()) != group->size())
+    if (std::ssize(group->node().ranks) != group->size())
         GTEST_SKIP() << "a collective of MPI that never ends keeps MPI from ending";
     group->gather({1});
     if (group->rank() == group->size() - 1) {
-        group->fail(Error(ErrorCode::io, "it went wrong"));
+        group->failures().fail(Error(ErrorCode::io, "it went wrong"));
     } else {
         try {
             group->gather({2});
@@ -220,21 +224,21 @@ TEST(Agreements, EndWhereAProcessFailsInstead) {
 }
 
 /// The boards of two processes of a node, both in this one.
-std::vector<std::unique_ptr<FailureBoard>> two_boards() {
+std::vector<std::unique_ptr<Failures>> two_boards() {
     std::vector<AllocationPtr> memory;
     for (int position = 0; position < 2; ++position) {
-        memory.push_back(SegmentPool::of_process().allocate_shared(sizeof(FailureBoard::Board)));
-        new (memory.back()->data) FailureBoard::Board{};
+        memory.push_back(SegmentPool::of_process().allocate_shared(sizeof(Board)));
+        new (memory.back()->data) Board{};
     }
-    std::vector<std::unique_ptr<FailureBoard>> boards;
+    std::vector<std::unique_ptr<Failures>> boards;
     for (int position = 0; position < 2; ++position) {
         const auto at = static_cast<std::size_t>(position);
         datamover::mpi::NodeShares shares;
         shares.own = memory[at];
         shares.data = {memory[0]->data, memory[1]->data};
         shares.mapped = {memory[1 - at]->segment};
-        boards.push_back(
-            std::make_unique<FailureBoard>(MPI_COMM_WORLD, shares, position, std::vector<int>{}));
+        boards.push_back(std::make_unique<Failures>(MPI_COMM_WORLD));
+        boards.back()->connect(std::move(shares), position, {});
     }
     return boards;
 }
@@ -243,26 +247,27 @@ TEST(Agreements, AreHeardByWhoIsLateAlthoughAnotherHasLeft) {
     using Values = std::vector<std::vector<std::int64_t>>;
     auto boards = two_boards();
     const std::vector<std::int64_t> early{1}, late{2};
-    boards[0]->post(0, FailureBoard::Question::all, early);
-    boards[1]->post(0, FailureBoard::Question::all, late);
-    FailureBoard::leave(std::move(boards[0]), {});
+    const NodeAgreement of_other(boards[0]->boards()), mine(boards[1]->boards());
+    of_other.post(datamover::mpi::Question::all, early);
+    mine.post(datamover::mpi::Question::all, late);
+    Failures::leave(std::move(boards[0]), {});
     // Those of the next communicator come to lie where memory has been given back.
     auto next = two_boards();
-    ASSERT_TRUE(boards[1]->all_posted(0));
-    EXPECT_EQ(boards[1]->collect(0), (Values{early, late}));
-    FailureBoard::leave(std::move(boards[1]), {});
-    for (auto& board : next) FailureBoard::leave(std::move(board), {});
+    ASSERT_TRUE(mine.all_posted());
+    EXPECT_EQ(mine.collect(), (Values{early, late}));
+    Failures::leave(std::move(boards[1]), {});
+    for (auto& board : next) Failures::leave(std::move(board), {});
 }
 
 TEST(Agreements, LeaveNoMemoryBehindOnceAllHaveLeft) {
     auto boards = two_boards();
     const SegmentPool& pool = SegmentPool::of_process();
-    auto again = SegmentPool::of_process().allocate_shared(sizeof(FailureBoard::Board));
+    auto again = SegmentPool::of_process().allocate_shared(sizeof(Board));
     const std::byte* after = again->data;
     again.reset();
-    for (auto& board : boards) FailureBoard::leave(std::move(board), {});
+    for (auto& board : boards) Failures::leave(std::move(board), {});
     for (int time = 0; time < 3; ++time) {
-        for (auto& board : boards = two_boards()) FailureBoard::leave(std::move(board), {});
+        for (auto& board : boards = two_boards()) Failures::leave(std::move(board), {});
         EXPECT_EQ(pool.find(after, after + 1), nullptr) << "the pool has lost what it had";
     }
 }

@@ -124,7 +124,7 @@ constexpr int peer_failed = static_cast<int>(ErrorCode::peer_failed);
 void wait_until_noticed(MPI_Comm comm) {
     const auto group = mpi::ProcessGroup::of(comm);
     const auto is_noticed = [&] {
-        return code_of([&] { group->check_alive_while_waiting(); }) == peer_failed;
+        return code_of([&] { group->failures().check_while_waiting(); }) == peer_failed;
     };
     bool has_failed = is_noticed();
     MPI_Bcast(&has_failed, 1, MPI_CXX_BOOL, 0, MPI_COMM_WORLD);

@@ -269,7 +269,8 @@ bool run_case(int k, Failure failure, int culprit) {
     constexpr int mpi_code = static_cast<int>(ErrorCode::mpi);
     constexpr int peer_code = static_cast<int>(ErrorCode::peer_failed);
     // The file of this process's shared memory stays.
-    mpi::ProcessGroup::of(MPI_COMM_WORLD)->pool().allocate_shared(1);
+    mpi::ProcessGroup::of(MPI_COMM_WORLD);
+    memory::SegmentPool::of_process().allocate_shared(1);
     const int files_before = open_files();
     MPI_Comm comm = MPI_COMM_NULL;
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -313,16 +314,17 @@ bool run_case(int k, Failure failure, int culprit) {
     return failed;
 }
 
-/// Lets every call of one process fail beside another; `step`: every so many.
+/// Lets every call of one process fail beside another; `step`: every so many. So many calls there
+/// are at `least`.
 template <class Work>
-void run_all_cases(Failure failure, int step) {
+void run_all_cases(Failure failure, int step, int least = 10) {
     const int size = mpi_test::world_size();
     int k = 0;
     for (; run_case<Work>(k, failure, k % size); k += step)
         ASSERT_TRUE(mpi_test::holds_everywhere(!::testing::Test::HasFailure())) << "at call " << k;
-    // So many calls there are at least; a process alone agrees with nobody.
+    // A process alone agrees with nobody.
     if (size > 1) {
-        EXPECT_GE(k, 10);
+        EXPECT_GE(k, least);
     }
 }
 

@@ -419,7 +419,7 @@ TEST(ReadingOfAnotherProcess, IsNoSuccessWhereItHasGivenUpMeanwhile) {
     MPI_Barrier(MPI_COMM_WORLD);
     // MPICH ends a program that frees a communicator when the notice has come and was not received.
     const auto hear = [&] {
-        for (;;) mpi::ProcessGroup::of(comm)->check_alive_while_waiting();
+        for (;;) mpi::ProcessGroup::of(comm)->failures().check_while_waiting();
     };
     EXPECT_THROW(hear(), Error);
     MPI_Comm_free(&comm);

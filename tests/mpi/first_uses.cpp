@@ -182,7 +182,7 @@ TEST(FirstUse, TakesNoCallThatALostProcessWouldBlock) {
     const auto heard = group->gather_on_node(
         std::vector<std::int64_t>(1000 + static_cast<std::size_t>(group->rank()), group->rank()));
     EXPECT_EQ(blocking_call, nullptr) << blocking_call;
-    const std::vector<int>& ranks = group->node_ranks();
+    const std::vector<int>& ranks = group->node().ranks;
     ASSERT_EQ(heard.size(), ranks.size());
     for (std::size_t i = 0; i < ranks.size(); ++i)
         EXPECT_EQ(heard[i],

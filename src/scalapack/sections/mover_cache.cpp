@@ -11,6 +11,7 @@
 
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
+#include "mpi/collectives.hpp"
 #include "mpi/communicators.hpp"
 #include "mpi/process_group.hpp"
 
@@ -49,7 +50,7 @@ std::list<Entry>::iterator find(std::list<Entry>& entries, const mpi::ProcessGro
                                 const std::vector<std::int64_t>& key) {
     const auto fits = [&](const Entry& e) { return e.key == key && !e.mover.in_flight(); };
     const auto first = std::ranges::find_if(entries, fits);
-    if (group.all_equal(static_cast<std::uint32_t>(std::distance(entries.begin(), first))))
+    if (mpi::all_equal(group, static_cast<std::uint32_t>(std::distance(entries.begin(), first))))
         return first;
     std::vector<std::int64_t> differs(most_cached_movers, 1);
     std::size_t at = 0;
