@@ -102,8 +102,6 @@ public:
     struct Table;
 
 private:
-    const Table& table() const;
-
     std::shared_ptr<const Table> table_;
 };
 

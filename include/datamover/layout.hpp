@@ -2,6 +2,7 @@
 // The common interface of all layouts.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,10 +25,10 @@ namespace datamover DATAMOVER_PUBLIC {
 class Layout {
 public:
     Layout() = default;
-    Layout(BlockCyclic layout);
-    Layout(FloorPlan layout);
-    Layout(IndexList layout);
-    Layout(FlatCyclic layout);
+    template <class Kind>
+        requires std::constructible_from<
+            std::variant<BlockCyclic, FloorPlan, IndexList, FlatCyclic>, Kind>
+    Layout(Kind layout);
 
     bool valid() const { return shared_ != nullptr; }
     int dims() const;

@@ -90,19 +90,31 @@ struct HaloExchange {
 
 using PlanTerm = std::variant<SectionCopy, Redistribution, HaloExchange>;
 
+/// The layouts of the two sides of a plan, for the same number of processes.
+class PlanLayouts {
+public:
+    PlanLayouts() = default;
+    /// Throws mismatch if the layouts are for different numbers of processes.
+    PlanLayouts(Layout source, Layout destination);
+
+    const Layout& source() const { return layouts_.source; }
+    const Layout& destination() const { return layouts_.destination; }
+    const Layout& layout(Side side) const { return layouts_[side]; }
+    std::int64_t nprocs() const { return layouts_.source.nprocs(); }
+    bool operator==(const PlanLayouts&) const;
+
+private:
+    PerSide<Layout> layouts_;
+};
+
 /// A sum of terms between a source and a destination layout. A plan is a value that can be read,
 /// edited, merged, filtered and reversed. It is stored as its terms, never expanded. Source: KeLP's
 /// MotionPlan.
-class MotionPlan {
+class MotionPlan : public PlanLayouts {
 public:
     MotionPlan() = default;
     /// Make an empty plan. Throws mismatch if the layouts are for different numbers of processes.
     MotionPlan(Layout source, Layout destination);
-
-    const Layout& source() const { return source_; }
-    const Layout& destination() const { return destination_; }
-    const Layout& layout(Side side) const { return side == Side::source ? source_ : destination_; }
-    std::int64_t nprocs() const { return source_.nprocs(); }
 
     /// Add a copy between sections of two blocks. Throws out_of_range (block numbers), mismatch
     /// (numbers of points, axes, steps, flip), invalid_argument (axes that are not a permutation, a
@@ -187,9 +199,7 @@ public:
 
 private:
     friend struct plan::WorkedOut;
-    void terms_changed();
 
-    Layout source_, destination_;
     std::vector<PlanTerm> terms_;
     // Computed from these layouts and terms; shared with copies.
     std::shared_ptr<plan::WorkedOut> worked_out_;

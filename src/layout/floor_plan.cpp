@@ -63,6 +63,11 @@ struct [[gnu::visibility("hidden")]] FloorPlan::Table {
     geometry::FirstUse<std::vector<std::int64_t>> by_owner;  // blocks by rank and number
     geometry::FirstUse<std::int64_t> digest_of_rows;
 
+    static const Table& of(const FloorPlan& plan) {
+        static const Table none;
+        return plan.table_ ? *plan.table_ : none;
+    }
+
     Table() = default;
     Table(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs);
 
@@ -142,21 +147,16 @@ FloorPlan::FloorPlan(const std::vector<Region>& regions, const Map& owners, std:
     *this = FloorPlan(dims, lo, hi, owners, nprocs);
 }
 
-const FloorPlan::Table& FloorPlan::table() const {
-    static const Table none;
-    return table_ ? *table_ : none;
-}
-
 int FloorPlan::dims() const {
-    return table().dims;
+    return Table::of(*this).dims;
 }
 
 std::int64_t FloorPlan::num_blocks() const {
-    return static_cast<std::int64_t>(table().owners.size());
+    return static_cast<std::int64_t>(Table::of(*this).owners.size());
 }
 
 std::int64_t FloorPlan::nprocs() const {
-    return table().nprocs;
+    return Table::of(*this).nprocs;
 }
 
 Region FloorPlan::region(std::int64_t block) const {
@@ -169,26 +169,26 @@ Region FloorPlan::region(std::int64_t block) const {
 
 std::int64_t FloorPlan::owner(std::int64_t block) const {
     layout::check_number("block", block, num_blocks());
-    return table().owners[block];
+    return Table::of(*this).owners[block];
 }
 
 Rows FloorPlan::blocks_of(std::int64_t rank) const {
     layout::check_number("rank", rank, nprocs());
-    return table().blocks_of(rank);
+    return Table::of(*this).blocks_of(rank);
 }
 
 Region FloorPlan::bounding_box() const {
-    return table().bounding_box;
+    return Table::of(*this).bounding_box;
 }
 
 Rows FloorPlan::lower_corners() const {
-    return table().lo;
+    return Table::of(*this).lo;
 }
 Rows FloorPlan::upper_corners() const {
-    return table().hi;
+    return Table::of(*this).hi;
 }
 Rows FloorPlan::owners() const {
-    return table().owners;
+    return Table::of(*this).owners;
 }
 
 std::vector<std::int64_t> FloorPlan::find(const Region& box) const {
@@ -202,11 +202,11 @@ void FloorPlan::add_found(const Region& box, std::vector<std::int64_t>& found) c
         throw make_error(ErrorCode::mismatch, "looking for ", box, " of ", box.dims(),
                          " dimensions in a floor plan of ", dims());
     }
-    table().boxes().find(box, found);
+    Table::of(*this).boxes().find(box, found);
 }
 
 bool FloorPlan::disjoint() const {
-    const Table& t = table();
+    const Table& t = Table::of(*this);
     return t.is_disjoint.get([&] { return !t.boxes().any_intersect(); });
 }
 
@@ -222,7 +222,7 @@ std::vector<Region> FloorPlan::exclusive_regions(std::int64_t block) const {
 }
 
 std::int64_t FloorPlan::digest() const {
-    const Table& t = table();
+    const Table& t = Table::of(*this);
     return t.digest_of_rows.get([&] {
         geometry::WordDigest digest;
         digest.put(t.dims);
@@ -233,7 +233,7 @@ std::int64_t FloorPlan::digest() const {
 }
 
 bool FloorPlan::operator==(const FloorPlan& other) const {
-    const Table &a = table(), &b = other.table();
+    const Table &a = Table::of(*this), &b = Table::of(other);
     return &a == &b || (a.dims == b.dims && a.nprocs == b.nprocs && a.owners == b.owners &&
                         a.lo == b.lo && a.hi == b.hi);
 }

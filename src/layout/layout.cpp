@@ -78,10 +78,15 @@ struct [[gnu::visibility("hidden")]] Layout::Shared {
     geometry::FirstUse<std::optional<FloorPlan>> boxes;
 };
 
-Layout::Layout(BlockCyclic layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
-Layout::Layout(FloorPlan layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
-Layout::Layout(IndexList layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
-Layout::Layout(FlatCyclic layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
+template <class Kind>
+    requires std::constructible_from<std::variant<BlockCyclic, FloorPlan, IndexList, FlatCyclic>,
+                                     Kind>
+Layout::Layout(Kind layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
+
+template Layout::Layout(BlockCyclic);
+template Layout::Layout(FloorPlan);
+template Layout::Layout(IndexList);
+template Layout::Layout(FlatCyclic);
 
 const Layout::Any& Layout::any() const {
     if (!shared_) throw Error(ErrorCode::invalid_argument, "an empty layout was asked something");

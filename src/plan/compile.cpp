@@ -230,7 +230,7 @@ private:
         sides[other(kept)].memory = nullptr;
         const Region& box = content.box(kept);
         BoxList half{{BoxShape{box.dims(), {}}},
-                     {{content.source_block, content.destination_block, 0}},
+                     {{content, 0}},
                      box.size()};
         for (int d = 0; d < box.dims(); ++d)
             half.shapes.front().axis[static_cast<std::size_t>(d)] = {box.lo()[d], box.lo()[d],

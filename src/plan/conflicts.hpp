@@ -78,7 +78,7 @@ void for_each_touch(const BoundParts& parts, Side side, Visit&& visit) {
             }
             for (const PlacedBox& box : list->boxes)
                 visit(Touch{&array, side, peer.rank,
-                            Piece{product_of({box.source_block, box.destination_block},
+                            Piece{product_of(box,
                                              list->shape_of(box))}});
         }
 }

@@ -56,9 +56,9 @@ struct FlatSide {
     FlatSide(const BlockOfTerm& own, const SectionFrame& frame, Side of)
         : f(frame),
           side(of),
-          layout(own.layout(of)),
+          layout(own.layouts.layout(of)),
           flat(*layout.flat_cyclic()),
-          other_layout(own.layout(other(of))),
+          other_layout(own.layouts.layout(other(of))),
           region(of == Side::source ? own.term.source_region : own.term.destination_region) {}
 
     int dims() const { return f.extent.dims(); }
@@ -134,10 +134,10 @@ struct FlatSide {
 };
 
 /// Makes the pieces of one flat side of a redistribution, and counts them.
-class FlatPieces final : public PieceVisitor {
+class FlatPieces {
 public:
-    FlatPieces(const BlockOfTerm& own, const SectionFrame& frame, Side of, PieceVisitor& visitor)
-        : side(own, frame, of), own_(own), work_(side.flat), visitor_(visitor) {}
+    FlatPieces(const BlockOfTerm& own, const SectionFrame& frame, Side of, const VisitPiece& visit)
+        : side(own, frame, of), own_(own), work_(side.flat), visit_(visit) {}
 
     /// Between the flat layout and one whose blocks are products of sets.
     void operator()() {
@@ -156,7 +156,7 @@ public:
                     if (k == 0) work_.step();  // also of pairs that turn out to share nothing
                     return side.axis(box, set, w, k);
                 },
-                *this);
+                [this](BlockPiece&& piece) { visit(std::get<ProductPiece>(std::move(piece))); });
         });
     }
 
@@ -169,15 +169,12 @@ public:
         return boxes;
     }
 
-    void visit(ProductPiece&& piece) override {
+    void visit(ProductPiece&& piece) {
         work_.piece();
-        visitor_.visit(std::move(piece));
+        visit_(std::move(piece));
     }
-    // Never called: there are no index lists here, and every box is passed as a product.
-    void visit(const BlockPair&, const BoxShape&) override {}
-    void visit(IndexPiece&&) override {}
-    void visit(RangesPiece&& piece) override {
-        if (piece.elems > 0) visitor_.visit(std::move(piece));
+    void visit(RangesPiece&& piece) {
+        if (piece.elems > 0) visit_(std::move(piece));
     }
 
     /// All runs between two blocks.
@@ -285,17 +282,17 @@ private:
 
     const BlockOfTerm& own_;
     FlatWork work_;
-    PieceVisitor& visitor_;
+    const VisitPiece& visit_;
 };
 
 /// Both sides are flat.
 class FlatPairs {
 public:
-    FlatPairs(const BlockOfTerm& own, const SectionFrame& frame, PieceVisitor& visitor)
+    FlatPairs(const BlockOfTerm& own, const SectionFrame& frame, const VisitPiece& visit)
         : own_(own),
           f_(frame),
-          from_(own, f_, Side::source, visitor),
-          to_(own, f_, Side::destination, visitor) {}
+          from_(own, f_, Side::source, visit),
+          to_(own, f_, Side::destination, visit) {}
 
     void operator()() {
         const bool sends = own_.own == Side::source;
@@ -319,8 +316,8 @@ public:
 private:
     /// Whether both arrays are flattened alike, and whole.
     bool has_one_order() const {
-        const Region domain = own_.source.domain();
-        return domain == own_.destination.domain() && own_.term.source_region == domain &&
+        const Region domain = own_.near().domain();
+        return domain == own_.far().domain() && own_.term.source_region == domain &&
                own_.term.destination_region == domain && std::ranges::is_sorted(f_.axes);
     }
 
@@ -402,11 +399,10 @@ private:
 
 }  // namespace
 
-void flat_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
+void flat_pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
     const SectionFrame f(own.term);
-    if (own.source.flat_cyclic() && own.destination.flat_cyclic())
-        return FlatPairs(own, f, visitor)();
-    FlatPieces(own, f, own.source.flat_cyclic() ? Side::source : Side::destination, visitor)();
+    if (own.near().flat_cyclic() && own.far().flat_cyclic()) return FlatPairs(own, f, visit)();
+    FlatPieces(own, f, own.near().flat_cyclic() ? own.own : other(own.own), visit)();
 }
 
 }  // namespace datamover::plan

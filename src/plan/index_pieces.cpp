@@ -259,33 +259,33 @@ void order_by_destination(IndexPiece& piece) {
     }
 }
 
-void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
+void index_pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
+    const Layout &source = own.layouts.source(), &destination = own.layouts.destination();
     const Side here = own.own, there = other(here);
     const SectionFrame frame(own.term);
     const auto to = [&](Side side, const Point& index) {  // from the other side
         return frame.index(side, frame.t_of(other(side), index));
     };
-    const BlockElements elements(own.layout(here), own.block);
+    const BlockElements elements(own.near(), own.block);
     IndexMatches found;
-    HolderFinder sending(own.source), receiving(own.destination);
-    const bool all = own.needs_all(), once = holds_once(own.source);
+    HolderFinder sending(source), receiving(destination);
+    const bool all = own.needs_all(), once = holds_once(source);
     const auto send = [&](const Point& global, std::int64_t flat, const auto& receivers) {
         const std::vector<Place>* senders = once ? nullptr : &sending(global);
         for (const Place& at : receivers)
-            if (once || sender(own.source, *senders, own.destination.owner(at.block), own.nodes) ==
+            if (once || sender(source, *senders, destination.owner(at.block), own.nodes) ==
                             Place{own.block, flat})
                 found.add(at.block, flat, at.flat);
     };
     const auto receive = [&](std::int64_t flat, const auto& senders) {
-        const Place& from =
-            sender(own.source, senders, own.destination.owner(own.block), own.nodes);
+        const Place& from = sender(source, senders, destination.owner(own.block), own.nodes);
         found.add(from.block, from.flat, flat);
     };
     const auto meet = [&](const Point& global, std::int64_t flat) {
         const Point index = to(there, global);
         const std::vector<Place>& places = here == Side::source ? receiving(index) : sending(index);
         if (places.empty()) {
-            if (all) refuse_missing(own.layout(here), own.block, here, index);
+            if (all) refuse_missing(own.near(), own.block, here, index);
         } else if (here == Side::source) {
             send(global, flat, places);
         } else {
@@ -293,12 +293,12 @@ void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
         }
     };
     for_each_that_may_meet(
-        elements, own.region(), own.layout(there), all,
+        elements, own.region(), own.far(), all,
         [&](const Point& i) { return to(there, i); }, [&](const Point& i) { return to(here, i); },
         meet);
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
         static_cast<BlockPair&>(piece) = own.pair_with(block);
-        visitor.visit(std::move(piece));
+        visit(std::move(piece));
     });
 }
 

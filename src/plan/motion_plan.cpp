@@ -34,26 +34,20 @@ WorkedOut::Terms terms_by_rank(const MotionPlan& plan) {
 }  // namespace
 
 std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Side side) {
-    // So many terms are looked through each time: that takes less than to build an index.
-    constexpr std::int64_t few_terms = 8;
-    std::vector<std::int64_t> own, all;
-    if (plan.size() <= few_terms) {
-        for (std::int64_t i = 0; i < plan.size(); ++i) {
-            const auto* s = std::get_if<SectionCopy>(&plan[i]);
-            const bool sends = side == Side::source;
-            if (!s ||
-                plan.layout(side).owner(sends ? s->source_block : s->destination_block) == rank)
-                all.push_back(i);
-        }
-        return all;
-    }
     const auto& terms = WorkedOut::of(plan).terms.get([&] { return terms_by_rank(plan); });
     const auto& sections = terms.sections[side];
     if (sections.empty()) return terms.others;
+    std::vector<std::int64_t> own, all;
     auto owned = std::ranges::lower_bound(sections, rank, {}, &WorkedOut::OwnedTerm::rank);
     for (; owned != sections.end() && owned->rank == rank; ++owned) own.push_back(owned->term);
     std::ranges::merge(own, terms.others, std::back_inserter(all));
     return all;
+}
+
+void WorkedOut::forget(MotionPlan& plan) {
+    auto& known = plan.worked_out_;
+    if (known.use_count() != 1 || known->terms.is_known() || known->digests.is_known())
+        known = std::make_shared<WorkedOut>();
 }
 
 }  // namespace datamover::plan
@@ -61,27 +55,32 @@ std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Si
 namespace datamover {
 namespace {
 
-void check_same_dims(const Layout& source, const Layout& destination) {
-    if (source.dims() != destination.dims())
-        throw make_error(ErrorCode::mismatch, "the source layout has ", source.dims(),
-                         " dimensions, the destination layout ", destination.dims());
+using plan::WorkedOut;
+
+void check_same_dims(const PlanLayouts& layouts) {
+    const int source = layouts.source().dims(), destination = layouts.destination().dims();
+    if (source != destination)
+        throw make_error(ErrorCode::mismatch, "the source layout has ", source,
+                         " dimensions, the destination layout ", destination);
 }
 
 /// The elements of a list are looked up one by one, so that a region towards one may reach beyond
 /// the domain: nothing is held there.
-void check_region(const Region& region, const Layout& layout, const Layout& other,
-                  const char* side) {
-    const bool may_reach_beyond = other.index_list() && region.dims() == layout.dims();
-    if (!may_reach_beyond) return plan::check_region_inside(region, layout.domain(), side);
+void check_region(const Region& region, const PlanLayouts& layouts, Side side) {
+    const Layout& layout = layouts.layout(side);
+    const bool may_reach_beyond =
+        layouts.layout(other(side)).index_list() && region.dims() == layout.dims();
+    if (!may_reach_beyond)
+        return plan::check_region_inside(region, layout.domain(), side_name(side));
     region.size();  // flat coordinates in it have to fit 63 bits
 }
 
-void check(const Layout& source, const Layout& destination, const Redistribution& r) {
-    check_same_dims(source, destination);
-    check_region(r.source_region, source, destination, "source");
-    check_region(r.destination_region, destination, source, "destination");
-    plan::check_axes(r.axes, source.dims());
-    plan::check_flip(r.flip, destination.dims());
+void check(const PlanLayouts& layouts, const Redistribution& r) {
+    check_same_dims(layouts);
+    check_region(r.source_region, layouts, Side::source);
+    check_region(r.destination_region, layouts, Side::destination);
+    plan::check_axes(r.axes, r.source_region.dims());
+    plan::check_flip(r.flip, r.source_region.dims());
     const Point shape = plan::permuted(r.source_region.shape(), r.axes);
     if (!(shape == r.destination_region.shape()))
         throw make_error(ErrorCode::mismatch, "source shape ", shape,
@@ -116,7 +115,7 @@ bool all_ones(const Point& step) {
 }
 
 /// The term without flags that say nothing between these layouts, so that equal plans are equal.
-PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm term) {
+PlanTerm canonical(const PlanLayouts& layouts, PlanTerm term) {
     if (auto* s = std::get_if<SectionCopy>(&term)) {
         for (Point* step : {&s->source_step, &s->destination_step})
             if (all_ones(*step)) *step = {};
@@ -126,28 +125,38 @@ PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm ter
     auto* r = std::get_if<Redistribution>(&term);
     if (r) r->flip = plan::flips_in(r->flip, r->destination_region.shape());
     // These hold every element of their domains; without replicas, once.
-    const auto holds_all = [](const Layout& l) { return l.block_cyclic() || l.flat_cyclic(); };
-    const auto once = [](const Layout& l) {
-        return l.flat_cyclic() || l.block_cyclic()->replicas() == 1;
+    const auto hold = [&](std::int64_t most_replicas) {
+        return std::ranges::all_of(both_sides, [&](Side side) {
+            const BlockCyclic* grid = layouts.layout(side).block_cyclic();
+            return grid ? grid->replicas() <= most_replicas
+                        : layouts.layout(side).flat_cyclic() != nullptr;
+        });
     };
-    if (!r || !holds_all(source) || !holds_all(destination)) return term;
+    if (!r || !hold(layouts.nprocs())) return term;
     r->reversed = false;
-    if (once(source) && once(destination)) r->adjoint = false;
+    if (hold(1)) r->adjoint = false;
     return term;
 }
 
 }  // namespace
 
-MotionPlan::MotionPlan(Layout source, Layout destination)
-    : source_(std::move(source)),
-      destination_(std::move(destination)),
-      worked_out_(std::make_shared<plan::WorkedOut>()) {
-    if (!source_.valid() || !destination_.valid())
+PlanLayouts::PlanLayouts(Layout source, Layout destination)
+    : layouts_{std::move(source), std::move(destination)} {
+    if (!layouts_.source.valid() || !layouts_.destination.valid())
         throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
-    if (source_.nprocs() != destination_.nprocs())
-        throw make_error(ErrorCode::mismatch, "the source layout is for ", source_.nprocs(),
-                         " processes, the destination layout for ", destination_.nprocs());
+    if (layouts_.source.nprocs() != layouts_.destination.nprocs())
+        throw make_error(ErrorCode::mismatch, "the source layout is for ",
+                         layouts_.source.nprocs(), " processes, the destination layout for ",
+                         layouts_.destination.nprocs());
 }
+
+bool PlanLayouts::operator==(const PlanLayouts& other) const {
+    return source() == other.source() && destination() == other.destination();
+}
+
+MotionPlan::MotionPlan(Layout source, Layout destination)
+    : PlanLayouts(std::move(source), std::move(destination)),
+      worked_out_(std::make_shared<WorkedOut>()) {}
 
 void MotionPlan::add_section(std::int64_t source_block, const Region& source_region,
                              std::int64_t destination_block, const Region& destination_region,
@@ -159,32 +168,26 @@ void MotionPlan::add_section(std::int64_t source_block, const Region& source_reg
 
 namespace {
 
-void check(const Layout& source, const Layout& destination, const SectionCopy& s) {
-    plan::check_section(source, destination, s);
+void check(const PlanLayouts& layouts, const SectionCopy& s) {
+    plan::check_section(layouts, s);
 }
-void check(const Layout& source, const Layout& destination, const HaloExchange& h) {
-    if (!(source == destination))
+void check(const PlanLayouts& layouts, const HaloExchange& h) {
+    if (!(layouts.source() == layouts.destination()))
         throw Error(ErrorCode::mismatch,
                     "a halo exchange needs one layout as source and destination");
-    plan::check_halo_exchange(plan::boxes_for_halo(source).bounding_box(), h);
+    plan::check_halo_exchange(plan::boxes_for_halo(layouts.source()).bounding_box(), h);
 }
 
-void check_term(const Layout& source, const Layout& destination, const PlanTerm& term) {
-    std::visit([&](const auto& of_kind) { check(source, destination, of_kind); }, term);
+PlanTerm checked(const PlanLayouts& layouts, PlanTerm term) {
+    std::visit([&](const auto& of_kind) { check(layouts, of_kind); }, term);
+    return canonical(layouts, std::move(term));
 }
 
 }  // namespace
 
 void MotionPlan::add(PlanTerm term) {
-    check_term(source_, destination_, term);
-    terms_.push_back(canonical(source_, destination_, std::move(term)));
-    terms_changed();
-}
-
-/// What was known about the terms is forgotten; other copies of the plan keep theirs.
-void MotionPlan::terms_changed() {
-    if (worked_out_.use_count() != 1 || worked_out_->is_known())
-        worked_out_ = std::make_shared<plan::WorkedOut>();
+    terms_.push_back(checked(*this, std::move(term)));
+    WorkedOut::forget(*this);
 }
 
 const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
@@ -196,29 +199,28 @@ const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
 void MotionPlan::erase(std::int64_t i) {
     (*this)[i];
     terms_.erase(terms_.begin() + i);
-    terms_changed();
+    WorkedOut::forget(*this);
 }
 
 void MotionPlan::replace(std::int64_t i, PlanTerm term) {
     (*this)[i];
-    check_term(source_, destination_, term);
-    terms_[static_cast<std::size_t>(i)] = canonical(source_, destination_, std::move(term));
-    terms_changed();
+    terms_[static_cast<std::size_t>(i)] = checked(*this, std::move(term));
+    WorkedOut::forget(*this);
 }
 
 MotionPlan MotionPlan::merged(const MotionPlan& other) const {
-    if (!(source_ == other.source_) || !(destination_ == other.destination_))
+    if (!PlanLayouts::operator==(other))
         throw Error(ErrorCode::mismatch, "plans between different layouts cannot be merged");
     MotionPlan result = *this;
     result.terms_.insert(result.terms_.end(), other.terms_.begin(), other.terms_.end());
-    result.terms_changed();
+    WorkedOut::forget(result);
     return result;
 }
 
 MotionPlan MotionPlan::reversed() const {
-    MotionPlan result(destination_, source_);
+    MotionPlan result(destination(), source());
     for (const PlanTerm& term : terms_)
-        result.terms_.push_back(canonical(destination_, source_, reversed_term(term)));
+        result.terms_.push_back(canonical(result, reversed_term(term)));
     return result;
 }
 
@@ -228,13 +230,13 @@ MotionPlan MotionPlan::adjoint() const {
         if (auto* r = std::get_if<Redistribution>(&term)) {
             r->reversed = !r->reversed;
             r->adjoint = !r->adjoint;
-            term = canonical(destination_, source_, term);
+            term = canonical(result, term);
         }
     return result;
 }
 
 bool MotionPlan::operator==(const MotionPlan& other) const {
-    return source_ == other.source_ && destination_ == other.destination_ && terms_ == other.terms_;
+    return PlanLayouts::operator==(other) && terms_ == other.terms_;
 }
 
 namespace {
@@ -259,11 +261,8 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
 
 MotionPlan redistribute(const Layout& source, const Layout& destination,
                         const std::vector<int>& axes, bool partial) {
-    if (!source.valid() || !destination.valid())
-        throw Error(ErrorCode::invalid_argument,
-                    "redistribute needs a source and a destination layout");
     MotionPlan plan(source, destination);
-    check_same_dims(source, destination);
+    check_same_dims(plan);
     plan::check_axes(axes, source.dims());
     const Region held = plan::permuted(source.domain(), axes), needed = destination.domain();
     Region moved = held.intersected(needed);

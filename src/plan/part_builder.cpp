@@ -43,7 +43,7 @@ void BoxListBuilder::add(const BlockPair& blocks, const BoxShape& shape) {
     const std::int64_t number = shapes_.number_of(shape);
     const std::int64_t elems = shapes_.elems[static_cast<std::size_t>(number)];
     if (elems == 0) return;
-    list_.boxes.push_back({blocks.source_block, blocks.destination_block, number});
+    list_.boxes.push_back({blocks, number});
     list_.elems = geometry::add(list_.elems, elems);
 }
 
@@ -66,8 +66,8 @@ void PartBuilder::add(std::int64_t peer, std::int64_t term, const BlockPair& blo
 void PartBuilder::push(std::int64_t peer, std::int64_t term, const BlockPair& blocks,
                        std::int64_t shape) {
     if (std::exchange(term_, term) != term) end_term();
-    entries_.push_back({blocks.source_block, blocks.destination_block,
-                        static_cast<std::int32_t>(peer), static_cast<std::int32_t>(shape)});
+    entries_.push_back(
+        {blocks, static_cast<std::int32_t>(peer), static_cast<std::int32_t>(shape)});
 }
 
 void PartBuilder::end_term() {
@@ -122,7 +122,7 @@ PairPart PartBuilder::part_of(std::span<const Entry> entries) {
             shapes_of_list.push_back(shape);
             list.shapes.push_back(shapes_.shapes[shape]);
         }
-        list.boxes.push_back({entry.source_block, entry.destination_block, number});
+        list.boxes.push_back({entry, number});
         list.elems = geometry::add(list.elems, shapes_.elems[shape]);
     }
     finish_list();

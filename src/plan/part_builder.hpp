@@ -61,8 +61,7 @@ public:
 
 private:
     /// Small, because there may be millions: ranks and numbers of shapes fit in 32 bits.
-    struct Entry {
-        std::int64_t source_block, destination_block;
+    struct Entry : BlockPair {
         std::int32_t peer;
         std::int32_t shape;  ///< -1 - its number in `others_` if the piece is not a box
     };

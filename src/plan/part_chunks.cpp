@@ -205,10 +205,10 @@ private:
             const std::int64_t elems = shape.size();
             if (gathered_elems_ + elems > most_) flush();
             if (elems > most_) {
-                cut(product_of({box.source_block, box.destination_block}, shape));
+                cut(product_of(box, shape));
                 continue;
             }
-            boxes_.add({box.source_block, box.destination_block}, shape);
+            boxes_.add(box, shape);
             gathered_elems_ += elems;
         }
     }
@@ -415,7 +415,7 @@ BoxList ordered(const BoxList& list, const MemoryLayout& memory, Side side) {
         if (const BlockMemory* block = memory.find(box.block(side)))
             order_axes(std::span(shape.axis).first(static_cast<std::size_t>(shape.dims)), *block,
                        side);
-        builder.add({box.source_block, box.destination_block}, shape);
+        builder.add(box, shape);
     }
     return builder.finish();
 }

@@ -58,12 +58,11 @@ bool stays(const PieceAxis& axis) {
 
 /// Gathers the pieces of one process for one side of a plan, term by term. On the source side it is
 /// the process that sends.
-class PartCollector final : public plan::PieceVisitor {
+class PartCollector {
 public:
     PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes,
                   bool in_place)
-        : source_(plan.source()),
-          destination_(plan.destination()),
+        : layouts_(plan),
           rank_(rank),
           side_(side),
           nodes_(nodes),
@@ -80,20 +79,20 @@ public:
 
     std::vector<PeerPart> build() { return builder_.build(); }
 
-    void visit(const BlockPair& blocks, const BoxShape& box) override {
-        if (!stays_in_place(blocks, box.axes())) add(blocks, box);
+private:
+    void take(plan::BoxPiece& piece) {
+        if (!stays_in_place(piece, piece.shape.axes())) add(piece, piece.shape);
     }
-    void visit(ProductPiece&& piece) override {
+    void take(ProductPiece& piece) {
         if (!stays_in_place(piece, piece.axes)) add(std::move(piece));
     }
-    void visit(IndexPiece&& piece) override {
+    void take(IndexPiece& piece) {
         if (in_place_ && piece.source_block == piece.destination_block) drop_what_stays(piece);
         if (piece.size() > 0) add(std::move(piece));
     }
     /// Between ranges that lie alike there are no such pieces: each moves something.
-    void visit(RangesPiece&& piece) override { add(std::move(piece)); }
+    void take(RangesPiece& piece) { add(std::move(piece)); }
 
-private:
     template <class Axes>
     bool stays_in_place(const BlockPair& blocks, const Axes& axes) const {
         return in_place_ && blocks.source_block == blocks.destination_block &&
@@ -123,7 +122,7 @@ private:
     void collect(const SectionCopy& section) {
         const BlockPair blocks{section.source_block, section.destination_block};
         if (section.source_region.empty() || owner(side_, blocks) != rank_) return;
-        const plan::LocalSection local = plan::local_section(source_, destination_, section);
+        const plan::LocalSection local = plan::local_section(layouts_, section);
         if (plan::has_steps(section) || !section.flip.empty())
             add(local.product(section));
         else if (local.is_box(section))
@@ -134,16 +133,17 @@ private:
 
     void collect(const Redistribution& r) {
         if (r.source_region.empty()) return;
-        const Layout& own = side_ == Side::source ? source_ : destination_;
-        for (const std::int64_t block : own.blocks_of(rank_))
-            plan::pieces_of({source_, destination_, r, side_, block, nodes_}, *this);
+        for (const std::int64_t block : layouts_.layout(side_).blocks_of(rank_))
+            plan::pieces_of({layouts_, r, side_, block, nodes_}, [this](plan::BlockPiece&& piece) {
+                std::visit([this](auto& content) { take(content); }, piece);
+            });
     }
 
     /// The side with the ghosts expands its own blocks, and so does the other one unless images
     /// overlap: then it expands the blocks whose ghosts may touch its interiors, and keeps what
     /// concerns it.
     void collect(const HaloExchange& halo) {
-        const FloorPlan& fp = *source_.boxes();
+        const FloorPlan& fp = *layouts_.source().boxes();
         const auto own_blocks = fp.blocks_of(rank_);
         const bool own_ghosts = (side_ == Side::destination) != halo.reversed;
         plan::GhostBoxes ghosts(fp, halo);
@@ -172,12 +172,11 @@ private:
     }
 
     std::int64_t owner(Side side, const BlockPair& blocks) const {
-        return (side == Side::source ? source_ : destination_).owner(blocks.block(side));
+        return layouts_.layout(side).owner(blocks.block(side));
     }
     std::int64_t peer_of(const BlockPair& blocks) const { return owner(other(side_), blocks); }
 
-    const Layout& source_;
-    const Layout& destination_;
+    const PlanLayouts& layouts_;
     std::int64_t rank_;
     Side side_;
     plan::Nodes nodes_;
@@ -206,7 +205,7 @@ std::vector<PeerPart> MotionPlan::incoming(std::int64_t rank,
 PairPart MotionPlan::part(std::int64_t source_rank, std::int64_t destination_rank) const {
     for (PeerPart& peer : outgoing(source_rank))
         if (peer.rank == destination_rank) return std::move(peer.part);
-    destination_.blocks_of(destination_rank);
+    destination().blocks_of(destination_rank);
     return {};
 }
 

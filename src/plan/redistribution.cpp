@@ -27,8 +27,9 @@ PieceAxis axis_between(const AxisSet& source, const AxisSet& destination, const 
 /// Where two boxes, of oriented intervals per dimension of t, meet in a window. Returns the number
 /// of elements.
 std::int64_t visit_box(const BlockPair& blocks, const PerSide<std::span<const AxisSet>>& sets,
-                       const SectionFrame& f, const Region& w, PieceVisitor& visitor) {
-    BoxShape box;
+                       const SectionFrame& f, const Region& w, const VisitPiece& visit) {
+    BlockPiece piece(BoxPiece{blocks});
+    BoxShape& box = std::get<BoxPiece>(piece).shape;
     box.dims = f.extent.dims();
     for (int k = 0; k < box.dims; ++k) {
         const auto i = static_cast<std::size_t>(k);
@@ -41,8 +42,9 @@ std::int64_t visit_box(const BlockPair& blocks, const PerSide<std::span<const Ax
         if (lo >= hi) return 0;
         box.axis[i] = {source + lo, destination + lo, hi - lo, f.dim(Side::source, k), k};
     }
-    visitor.visit(blocks, box);
-    return box.size();
+    const std::int64_t elems = box.size();
+    visit(std::move(piece));
+    return elems;
 }
 
 /// The term that `term` is the adjoint of: from the destination to the source.
@@ -52,66 +54,49 @@ Redistribution forward_of(const Redistribution& term) {
             permuted(term.flip, axes)};
 }
 
-/// Visits pieces the other way round.
-class ReversingVisitor final : public PieceVisitor {
-public:
-    explicit ReversingVisitor(PieceVisitor& visitor) : visitor_(visitor) {}
-
-    void visit(const BlockPair& blocks, const BoxShape& box) override {
-        visitor_.visit({blocks.destination_block, blocks.source_block}, reversed(box));
-    }
-    void visit(ProductPiece&& piece) override {
-        std::swap(piece.source_block, piece.destination_block);
-        for (PieceAxis& axis : piece.axes) axis = reversed(axis);
-        std::ranges::stable_sort(piece.axes, [](const PieceAxis& a, const PieceAxis& b) {
-            return a.destination_dim < b.destination_dim;
-        });
-        visitor_.visit(std::move(piece));
-    }
-    void visit(IndexPiece&& piece) override {
-        std::swap(piece.source_block, piece.destination_block);
-        std::swap(piece.source, piece.destination);
-        order_by_destination(piece);
-        visitor_.visit(std::move(piece));
-    }
-    void visit(RangesPiece&& piece) override {
-        std::swap(piece.source_block, piece.destination_block);
-        piece.flat_side = other(piece.flat_side);
-        visitor_.visit(std::move(piece));
-    }
-
-private:
-    PieceVisitor& visitor_;
-};
+// The same contents the other way round.
+void reverse(BoxPiece& piece) {
+    piece.shape = reversed(piece.shape);
+}
+void reverse(ProductPiece& piece) {
+    for (PieceAxis& axis : piece.axes) axis = reversed(axis);
+    std::ranges::stable_sort(piece.axes, {}, &PieceAxis::destination_dim);
+}
+void reverse(IndexPiece& piece) {
+    std::swap(piece.source, piece.destination);
+    order_by_destination(piece);
+}
+void reverse(RangesPiece& piece) {
+    piece.flat_side = other(piece.flat_side);
+}
 
 /// Flips turn ranges of the flattened array into ranges of single elements.
-bool element_by_element(const Layout& source, const Layout& destination,
-                        const Redistribution& term) {
-    return source.index_list() || destination.index_list() ||
-           (!term.flip.empty() && (source.flat_cyclic() || destination.flat_cyclic()));
+bool element_by_element(const BlockOfTerm& own) {
+    return own.near().index_list() || own.far().index_list() ||
+           (!own.term.flip.empty() && (own.near().flat_cyclic() || own.far().flat_cyclic()));
 }
 
 /// The pieces of a block that is a product of sets with blocks that are such products too.
 class ProductPieces {
 public:
     ProductPieces(const BlockOfTerm& own, const SectionFrame& f, const SectionBlock& held,
-                  bool boxes, const MakeAxis& make_axis, PieceVisitor& visitor)
+                  bool boxes, const MakeAxis& make_axis, const VisitPiece& visit)
         : own_(own),
           far_(other(own.own)),
           f_(f),
           block_(held),
           boxes_(boxes && std::ranges::all_of(held.sets, is_interval)),
           make_axis_(make_axis),
-          visitor_(visitor) {}
+          visit_(visit) {}
 
     void operator()() const {
         if (any_is_empty(block_.sets)) return;
-        const BlockCyclic* grid = own_.layout(far_).block_cyclic();
+        const BlockCyclic* grid = own_.far().block_cyclic();
         for (const Region& w : windows_at(own_.own, own_.block, f_.whole())) {
             if (grid)
                 with_grid(*grid, w);
             else
-                with_boxes(*own_.layout(far_).floor_plan(), w);
+                with_boxes(*own_.far().floor_plan(), w);
         }
     }
 
@@ -119,7 +104,7 @@ private:
     /// The parts of a window from which a block of a side sends; if it receives, all of it.
     std::vector<Region> windows_at(Side side, std::int64_t block, const Region& w) const {
         if (side == Side::destination) return {w};
-        return sending_windows(own_.source, block, f_);
+        return sending_windows(own_.layouts.source(), block, f_);
     }
 
     const AxisSet& set(int k) const { return block_.sets[static_cast<std::size_t>(k)]; }
@@ -149,7 +134,7 @@ private:
                 axes[i] = peer.axis;
             }
             own_.for_each_replica(grid, grid.block_at(at), [&](const BlockPair& blocks) {
-                visitor_.visit(ProductPiece{blocks, axes});
+                visit_(ProductPiece{blocks, axes});
             });
         });
     }
@@ -182,7 +167,7 @@ private:
         std::int64_t elems = 0;
         for (const std::int64_t block : blocks) {
             if (!own_.meets(block)) continue;
-            const auto far_sets = f_.oriented_sets(far_, own_.layout(far_), block);
+            const auto far_sets = f_.oriented_sets(far_, own_.far(), block);
             for (const Region& v : windows_at(far_, block, w))
                 elems += visit_pair(own_.pair_with(block), far_sets, v);
         }
@@ -196,7 +181,7 @@ private:
         if (boxes_ && std::ranges::all_of(far_sets, is_interval)) {
             PerSide<std::span<const AxisSet>> sets{block_.sets, far_sets};
             if (far_ == Side::source) std::swap(sets.source, sets.destination);
-            return visit_box(blocks, sets, f_, w, visitor_);
+            return visit_box(blocks, sets, f_, w, visit_);
         }
         ProductPiece product{blocks, {}};
         for (int k = 0; k < f_.extent.dims(); ++k) {
@@ -204,7 +189,7 @@ private:
             if (product.axes.back().table->empty()) return 0;
         }
         const std::int64_t elems = product.size();
-        visitor_.visit(std::move(product));
+        visit_(std::move(product));
         return elems;
     }
 
@@ -214,15 +199,15 @@ private:
     const SectionBlock& block_;
     const bool boxes_;
     const MakeAxis& make_axis_;
-    PieceVisitor& visitor_;
+    const VisitPiece& visit_;
 };
 
 }  // namespace
 
 bool BlockOfTerm::meets(std::int64_t peer) const {
-    const BlockCyclic* grid = own == Side::source ? source.block_cyclic() : nullptr;
+    const BlockCyclic* grid = own == Side::source ? near().block_cyclic() : nullptr;
     return !grid || grid->replicas() == 1 ||
-           nearest_replica(*grid, block, destination.owner(peer), nodes) == block;
+           nearest_replica(*grid, block, far().owner(peer), nodes) == block;
 }
 
 BoxShape reversed(const BoxShape& box) {
@@ -343,34 +328,37 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
     return found;
 }
 
-void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor) {
+void pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
     if (own.term.adjoint) {
-        ReversingVisitor reversing(visitor);
+        const PlanLayouts layouts(own.layouts.destination(), own.layouts.source());
         const Redistribution forward = forward_of(own.term);
-        return pieces_of(
-            {own.destination, own.source, forward, other(own.own), own.block, own.nodes},
-            reversing);
+        return pieces_of({layouts, forward, other(own.own), own.block, own.nodes},
+                         [&](BlockPiece&& piece) {
+                             const auto reverse_content = [](auto& content) {
+                                 std::swap(content.source_block, content.destination_block);
+                                 reverse(content);
+                             };
+                             std::visit(reverse_content, piece);
+                             visit(std::move(piece));
+                         });
     }
-    if (element_by_element(own.source, own.destination, own.term))
-        return index_pieces_of(own, visitor);
-    if (own.source.flat_cyclic() || own.destination.flat_cyclic())
-        return flat_pieces_of(own, visitor);
+    if (element_by_element(own)) return index_pieces_of(own, visit);
+    if (own.near().flat_cyclic() || own.far().flat_cyclic()) return flat_pieces_of(own, visit);
     const SectionFrame f(own.term);
-    const SectionBlock held{own.layout(own.own), own.block, own.own,
-                            f.oriented_sets(own.own, own.layout(own.own), own.block),
-                            f.lo(own.own)};
+    const SectionBlock held{own.near(), own.block, own.own,
+                            f.oriented_sets(own.own, own.near(), own.block), f.lo(own.own)};
     const auto axis = [&](int k, const AxisSet& far, const Region& w) {
         const AxisSet& near = held.sets[static_cast<std::size_t>(k)];
         return own.own == Side::source ? axis_between(near, far, f, w, k)
                                        : axis_between(far, near, f, w, k);
     };
     const bool flips = std::ranges::find(f.flip, true) != f.flip.end();
-    product_pieces(own, f, held, !flips, axis, visitor);
+    product_pieces(own, f, held, !flips, axis, visit);
 }
 
 void product_pieces(const BlockOfTerm& own, const SectionFrame& f, const SectionBlock& held,
-                    bool boxes, const MakeAxis& make_axis, PieceVisitor& visitor) {
-    ProductPieces(own, f, held, boxes, make_axis, visitor)();
+                    bool boxes, const MakeAxis& make_axis, const VisitPiece& visit) {
+    ProductPieces(own, f, held, boxes, make_axis, visit)();
 }
 
 }  // namespace datamover::plan

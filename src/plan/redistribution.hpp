@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <variant>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
@@ -13,15 +14,16 @@
 
 namespace datamover::plan {
 
-/// Receives pieces; those of a pair of blocks come in the same order from either side.
-class PieceVisitor {
-public:
-    virtual ~PieceVisitor() = default;
-    virtual void visit(const BlockPair& blocks, const BoxShape& box) = 0;
-    virtual void visit(ProductPiece&& piece) = 0;
-    virtual void visit(IndexPiece&& piece) = 0;
-    virtual void visit(RangesPiece&& piece) = 0;
+/// A box between two blocks, which may become one of a list.
+struct BoxPiece : BlockPair {
+    BoxShape shape{};
 };
+
+/// What a redistribution moves between two blocks.
+using BlockPiece = std::variant<BoxPiece, ProductPiece, IndexPiece, RangesPiece>;
+
+/// Receives pieces; those of a pair of blocks come in the same order from either side.
+using VisitPiece = std::function<void(BlockPiece&&)>;
 
 /// Whether all indices of a set lie side by side.
 inline bool is_interval(const AxisSet& set) {
@@ -73,14 +75,14 @@ struct SectionFrame {
 
 /// A term between two layouts, and the block of one side whose pieces are looked for.
 struct BlockOfTerm {
-    const Layout& source;
-    const Layout& destination;
+    const PlanLayouts& layouts;
     const Redistribution& term;
     Side own;  ///< the side of the block
     std::int64_t block;
     Nodes nodes;
 
-    const Layout& layout(Side side) const { return side == Side::source ? source : destination; }
+    const Layout& near() const { return layouts.layout(own); }
+    const Layout& far() const { return layouts.layout(other(own)); }
     /// The region of the term on the block's side.
     const Region& region() const {
         return own == Side::source ? term.source_region : term.destination_region;
@@ -104,7 +106,7 @@ struct BlockOfTerm {
     template <class Visit>
     void for_each_replica(const BlockCyclic& grid, std::int64_t first, Visit&& visit) const {
         if (own == Side::destination)
-            return visit(pair_with(nearest_replica(grid, first, destination.owner(block), nodes)));
+            return visit(pair_with(nearest_replica(grid, first, near().owner(block), nodes)));
         const std::int64_t grid_size = grid.num_blocks() / grid.replicas();
         for (std::int64_t peer = first; peer < grid.num_blocks(); peer += grid_size)
             if (meets(peer)) visit(pair_with(peer));
@@ -113,7 +115,7 @@ struct BlockOfTerm {
 
 /// Every piece that begins (source side) or ends in the block. Throws mismatch if the block needs
 /// an element that no block of the other side holds, or is to bring it back.
-void pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
+void pieces_of(const BlockOfTerm& own, const VisitPiece& visit);
 
 struct SectionBlock;
 
@@ -124,16 +126,16 @@ using MakeAxis = std::function<PieceAxis(int k, const AxisSet& far, const Region
 /// The pieces between `held`, what the block holds or a part of it, and the other side, whose
 /// blocks are products of sets. `boxes`: where both hold intervals, their pieces are boxes.
 void product_pieces(const BlockOfTerm& own, const SectionFrame& f, const SectionBlock& held,
-                    bool boxes, const MakeAxis& make_axis, PieceVisitor& visitor);
+                    bool boxes, const MakeAxis& make_axis, const VisitPiece& visit);
 
 /// The same where one side is an index list, or ranges of the flattened array are flipped: element
 /// by element.
-void index_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
+void index_pieces_of(const BlockOfTerm& own, const VisitPiece& visit);
 
 /// The same where one side or both are ranges of the flattened array, and none an index list: sums
 /// of products, of which a flat side's axes all lie along its one local dimension; or, where these
 /// would be many that hardly repeat, ranges pieces.
-void flat_pieces_of(const BlockOfTerm& own, PieceVisitor& visitor);
+void flat_pieces_of(const BlockOfTerm& own, const VisitPiece& visit);
 
 /// Orders the elements of a piece by their place in the destination block, those for one place as
 /// they are: writing in order and reading at random takes half the time of the opposite.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Saved plans: plans as words and bytes, and back with validated reading.
-#include <algorithm>
-#include <cstring>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -14,37 +12,6 @@
 #include "worked_out.hpp"
 
 namespace datamover::plan {
-
-void PlanWriter::put(std::span<const std::int64_t> words) {
-    put(static_cast<std::int64_t>(words.size()));
-    for (const std::int64_t word : words) put(word);
-}
-
-void PlanWriter::put(const std::vector<int>& axes) {
-    put(std::vector<std::int64_t>(axes.begin(), axes.end()));
-}
-
-void PlanWriter::put(const std::vector<bool>& flags) {
-    put(std::vector<std::int64_t>(flags.begin(), flags.end()));
-}
-
-void PlanWriter::put(const Point& point) {
-    put(point.to_vector());
-}
-
-void PlanWriter::put(const Region& region) {
-    put(region.lo());
-    put(region.hi());
-}
-
-void PlanWriter::put(const std::string& text) {
-    put(static_cast<std::int64_t>(text.size()));
-    for (std::size_t i = 0; i < text.size(); i += 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, text.data() + i, std::min<std::size_t>(8, text.size() - i));
-        words_.push_back(word);
-    }
-}
 
 std::int64_t PlanWriter::digest() const {
     geometry::WordDigest digest;
@@ -75,27 +42,13 @@ Region PlanReader::get_region() {
 }
 
 std::string PlanReader::get_text() {
-    std::string text(static_cast<std::size_t>(get_count(1, 8)), ' ');
-    for (std::size_t i = 0; i < text.size(); i += 8) {
-        const std::int64_t word = get();
-        std::memcpy(text.data() + i, &word, std::min<std::size_t>(8, text.size() - i));
+    std::string text;
+    for (const std::int64_t word : get_all()) {
+        // It may stand in the text of an error.
+        if (word < ' ' || word > '~') refuse("a text of other characters than ASCII's");
+        text += static_cast<char>(word);
     }
-    // It may stand in the text of an error.
-    if (std::ranges::any_of(text, [](char c) { return c < ' ' || c > '~'; }))
-        refuse("a text of other characters than ASCII's");
     return text;
-}
-
-void PlanReader::read(std::vector<int>& axes) {
-    for (const std::int64_t axis : get_all()) {
-        if (axis < 0 || axis >= max_dims)
-            throw make_error(ErrorCode::invalid_argument, "axis ", axis);
-        axes.push_back(static_cast<int>(axis));
-    }
-}
-
-void PlanReader::read(std::vector<bool>& flags) {
-    for (const std::int64_t flag : get_all()) flags.push_back(flag != 0);
 }
 
 }  // namespace datamover::plan
@@ -222,11 +175,11 @@ const std::vector<std::int64_t>& plan::plan_digests(const MotionPlan& plan) {
 }
 
 std::vector<std::uint8_t> MotionPlan::to_bytes() const {
-    if (!source_.valid())
+    if (!source().valid())
         throw Error(ErrorCode::invalid_argument, "a plan without layouts cannot be saved");
     PlanWriter out;
-    write(source_, out);
-    write(destination_, out);
+    write(source(), out);
+    write(destination(), out);
     out.put(size());
     for (const PlanTerm& term : terms_) write(term, out);
     return out.finish();

@@ -145,7 +145,11 @@ void SectionCursor::expand_next_block() {
     ++next_block_;
     if (const auto* term = std::get_if<Redistribution>(&plan_[term_])) {
         if (!term->source_region.empty())
-            pieces_of({plan_.source(), plan_.destination(), *term, own_, block, {}}, *this);
+            pieces_of({plan_, *term, own_, block, {}}, [this](BlockPiece&& piece) {
+                // Layouts with index lists, or ranges of the flattened array, have been refused.
+                const auto* box = std::get_if<BoxPiece>(&piece);
+                keep(box ? product_of(*box, box->shape) : std::get<ProductPiece>(std::move(piece)));
+            });
         return;
     }
     const auto& halo = std::get<HaloExchange>(plan_[term_]);
@@ -158,11 +162,7 @@ void SectionCursor::expand_next_block() {
     });
 }
 
-void SectionCursor::visit(const BlockPair& blocks, const BoxShape& box) {
-    visit(product_of(blocks, box));
-}
-
-void SectionCursor::visit(ProductPiece&& piece) {
+void SectionCursor::keep(ProductPiece&& piece) {
     if (wanted(piece)) pieces_.push_back(std::move(piece));
 }
 
@@ -230,9 +230,9 @@ void MotionPlan::for_each_section(const std::function<void(const SectionCopy&)>&
 }
 
 MotionPlan MotionPlan::filter(const std::function<bool(const SectionCopy&)>& keep) const {
-    MotionPlan result(source_, destination_);
+    MotionPlan result(source(), destination());
     for (const PlanTerm& term : terms_) {
-        MotionPlan alone(source_, destination_);
+        MotionPlan alone(source(), destination());
         alone.terms_.push_back(term);
         std::vector<PlanTerm> kept;
         bool all = true;
@@ -249,7 +249,7 @@ MotionPlan MotionPlan::filter(const std::function<bool(const SectionCopy&)>& kee
 }
 
 MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs) const {
-    if (!(destination_ == next.source_))
+    if (!(destination() == next.source()))
         throw Error(ErrorCode::mismatch,
                     "the first plan's destination layout is not the next plan's source layout");
     std::int64_t left = most_pairs;
@@ -265,7 +265,7 @@ MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs)
         check_composable(s);
         by_block[s.source_block].push_back(s);
     });
-    MotionPlan result(source_, next.destination_);
+    MotionPlan result(source(), next.destination());
     for_each_section([&](const SectionCopy& first) {
         look_at(1);
         check_composable(first);

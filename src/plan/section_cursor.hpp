@@ -45,7 +45,7 @@ private:
 
 /// The sections of a plan (of the blocks of one source and/or destination rank) one by one, in
 /// ascending order of terms. Holds the pieces of one block at a time. The plan must outlive it.
-class SectionCursor final : PieceVisitor {
+class SectionCursor {
 public:
     /// Throws out_of_range for a rank outside the plan.
     SectionCursor(const MotionPlan& plan, std::int64_t source_rank = any_rank,
@@ -60,11 +60,7 @@ private:
     void expand_next_block();
     bool wanted(const BlockPair& blocks) const;
 
-    void visit(const BlockPair& blocks, const BoxShape& box) override;
-    void visit(ProductPiece&& piece) override;
-    /// Layouts with index lists, and ranges of the flattened array, have been refused.
-    void visit(IndexPiece&&) override {}
-    void visit(RangesPiece&&) override {}
+    void keep(ProductPiece&& piece);
 
     const MotionPlan& plan_;
     PerSide<std::int64_t> ranks_;

@@ -64,14 +64,15 @@ Region up_to_last(const Region& region, const Point& step) {
     return {region.lo(), hi};
 }
 
-}  // namespace
-
+/// `count` positions of either side, steps apart.
 AxisTable strided_table(std::int64_t source, std::int64_t destination, std::int64_t count,
                         std::int64_t source_step, std::int64_t destination_step) {
     if (count == 1 || (source_step == 1 && destination_step == 1))
         return AxisTable::interval(source, destination, count);
     return AxisTable({AxisRun{source, destination, 1, count, source_step, destination_step}});
 }
+
+}  // namespace
 
 bool has_steps(const SectionCopy& section) {
     return section.source_step.dims() > 0 || section.destination_step.dims() > 0;
@@ -143,7 +144,8 @@ std::vector<bool> permuted(const std::vector<bool>& flip, const std::vector<int>
     return result;
 }
 
-void check_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
+void check_section(const PlanLayouts& layouts, const SectionCopy& s) {
+    const Layout &source = layouts.source(), &destination = layouts.destination();
     if (!source.has_products() || !destination.has_products())
         throw Error(ErrorCode::unsupported,
                     "section copies need blocks that are boxes, not index lists or flat ranges");
@@ -174,9 +176,10 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
                                                 "(after axes) must hold as many as of the other"));
 }
 
-LocalSection local_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
-    return {local_box(source, s.source_block, up_to_last(s.source_region, s.source_step), "source"),
-            local_box(destination, s.destination_block,
+LocalSection local_section(const PlanLayouts& layouts, const SectionCopy& s) {
+    return {local_box(layouts.source(), s.source_block, up_to_last(s.source_region, s.source_step),
+                      "source"),
+            local_box(layouts.destination(), s.destination_block,
                       up_to_last(s.destination_region, s.destination_step), "destination")};
 }
 

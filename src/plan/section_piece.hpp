@@ -24,16 +24,11 @@ struct LocalSection {
 /// Regions of blocks that are boxes may reach into ghosts (local indices outside the block's
 /// extents); those of other block-cyclic blocks must be held whole. Throws out_of_range where they
 /// are not, unsupported for index lists.
-LocalSection local_section(const Layout& source, const Layout& destination,
-                           const SectionCopy& section);
+LocalSection local_section(const PlanLayouts& layouts, const SectionCopy& section);
 
 /// Checks blocks, dimensions, axes and numbers of points. Throws out_of_range, mismatch,
 /// invalid_argument.
-void check_section(const Layout& source, const Layout& destination, const SectionCopy& section);
-
-/// `count` positions of either side, steps apart.
-AxisTable strided_table(std::int64_t source, std::int64_t destination, std::int64_t count,
-                        std::int64_t source_step, std::int64_t destination_step);
+void check_section(const PlanLayouts& layouts, const SectionCopy& section);
 
 /// Whether only every so-many-th index takes part.
 bool has_steps(const SectionCopy& section);

@@ -4,17 +4,19 @@
 
 #include <concepts>
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
+#include "geometry/make_error.hpp"
 #include "relation/serial.hpp"
 
 namespace datamover::plan {
 
 /// Word 0: magic and version; the last word is the checksum of all before it.
-constexpr std::uint64_t plan_magic = 0x334E4C50564F4D44;  // "DMOVPLN3" in little-endian order
+constexpr std::uint64_t plan_magic = 0x344E4C50564F4D44;  // "DMOVPLN4" in little-endian order
 
 /// Appends words and what they are made of.
 class PlanWriter : public WordWriter {
@@ -23,13 +25,14 @@ public:
 
     using WordWriter::put;
     void put(std::same_as<bool> auto flag) { put(std::int64_t{flag}); }
-    void put(const Point& point);
-    void put(const Region& region);
-    void put(const std::string& text);
-    /// Their number, then they.
-    void put(std::span<const std::int64_t> words);
-    void put(const std::vector<int>& axes);
-    void put(const std::vector<bool>& flags);
+    /// Their number, then they, a word each; also of axes, flags, and the characters of a text.
+    template <std::ranges::range Values>
+    void put(const Values& values) {
+        put(static_cast<std::int64_t>(values.size()));
+        for (const auto value : values) put(static_cast<std::int64_t>(value));
+    }
+    void put(const Point& point) { put(point.to_vector()); }
+    void put(const Region& region) { put_each(region.lo(), region.hi()); }
     template <class... Values>
     void put_each(const Values&... values) {
         (put(values), ...);
@@ -57,8 +60,13 @@ public:
     void read(bool& flag) { flag = get_flag(); }
     void read(Point& point) { point = get_point(); }
     void read(Region& region) { region = get_region(); }
-    void read(std::vector<int>& axes);
-    void read(std::vector<bool>& flags);
+    template <class Value>
+    void read(std::vector<Value>& values) {
+        for (const std::int64_t word : get_all()) {
+            values.push_back(static_cast<Value>(word));
+            if (values.back() != word) refuse(concat("an axis or a flag of ", word));
+        }
+    }
 };
 
 /// Digests of the source layout, the destination layout and each term of a plan, none negative:

@@ -27,14 +27,14 @@ struct WorkedOut {
     geometry::FirstUse<Terms> terms;
     geometry::FirstUse<std::vector<std::int64_t>> digests;  // of the two layouts and each term
 
-    /// Whether anything is.
-    bool is_known() const { return digests.is_known() || terms.is_known(); }
+    /// Forgets what is known about a plan whose terms have changed; its copies keep theirs.
+    static void forget(MotionPlan& plan);
     /// Of a plan with layouts.
     static const WorkedOut& of(const MotionPlan& plan) { return *plan.worked_out_; }
 };
 
 /// The numbers of the terms in which `rank` may be on `side`, ascending. O(answer + log n), after
-/// O(n log n) at the first call; of a few terms O(n) each time.
+/// O(n log n) at the first call.
 std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Side side);
 
 }  // namespace datamover::plan

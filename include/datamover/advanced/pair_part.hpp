@@ -47,15 +47,19 @@ struct BoxShape {
     bool operator==(const BoxShape& other) const;
 };
 
-/// A box between two blocks, with the number of its shape in a list.
-struct PlacedBox {
+/// The two blocks of a box or a piece.
+struct BlockPair {
     std::int64_t source_block = 0;
     std::int64_t destination_block = 0;
-    std::int64_t shape = 0;
 
     std::int64_t block(Side side) const {
         return side == Side::source ? source_block : destination_block;
     }
+};
+
+/// A box between two blocks, with the number of its shape in a list.
+struct PlacedBox : BlockPair {
+    std::int64_t shape = 0;
 };
 
 /// Boxes, each between its own pair of blocks, in order. Boxes with the same position in their
@@ -85,16 +89,6 @@ struct PieceAxis {
     int dim(Side side) const { return side == Side::source ? source_dim : destination_dim; }
     std::int64_t sign(Side side) const {
         return side == Side::source ? source_sign : destination_sign;
-    }
-};
-
-/// The two blocks of a piece.
-struct BlockPair {
-    std::int64_t source_block = 0;
-    std::int64_t destination_block = 0;
-
-    std::int64_t block(Side side) const {
-        return side == Side::source ? source_block : destination_block;
     }
 };
 
