@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "datamover/advanced/axis_set.hpp"
+#include "datamover/block_grid.hpp"
 #include "datamover/export.h"
 #include "datamover/region.hpp"
 
@@ -42,7 +43,7 @@ struct BlockCyclicOptions {
 /// dimension of the process grid to which no dimension of the array is mapped. The local storage of
 /// a process is the dense array of `local_shape(rank)`. Source: HPF's BLOCK, CYCLIC(k), *; BLOCK is
 /// ceil(N/P).
-class BlockCyclic {
+class BlockCyclic : public BlockGrid {
 public:
     BlockCyclic() = default;
     /// Make a layout of an array of `shape` over `nprocs` processes. Throws invalid_argument if an
@@ -61,28 +62,12 @@ public:
 
     int dims() const { return shape_.dims(); }
     const Point& shape() const { return shape_; }
-    std::int64_t nprocs() const { return nprocs_; }
-    const Point& grid() const { return grid_; }
     const Point& block() const { return block_; }  ///< block size per dimension, <= shape
     const Point& first_process() const { return first_process_; }
-    bool column_major_grid() const { return column_major_grid_; }
-    const std::vector<std::int64_t>& ranks() const { return ranks_; }
-
-    std::int64_t replicas() const { return replicas_; }
-
-    std::int64_t num_blocks() const { return grid_.product() * replicas_; }
-    /// Return the rank of a block. Throws out_of_range. O(1).
-    std::int64_t owner(std::int64_t block) const;
-    /// Return the block of a rank, or -1 if it has none. This and all functions below throw
-    /// out_of_range for an invalid rank, block, dimension, coordinate or index. O(1), or O(log P)
-    /// if ranks were given.
-    std::int64_t block_of(std::int64_t rank) const;
-    Point grid_coordinates(std::int64_t block) const;
-    /// Return the block of the first replica at a grid position.
-    std::int64_t block_at(const Point& grid_coordinates) const;
 
     /// Return the indices along dimension d of the processes at grid coordinate `coordinate` in
-    /// that dimension.
+    /// that dimension. This and all functions below throw out_of_range for an invalid rank, block,
+    /// dimension, coordinate or index.
     AxisSet axis_set(int d, std::int64_t coordinate) const;
     /// Return whether every process holds one interval along dimension d: `block`, `*`, or cyclic
     /// blocks of which no process holds two.
@@ -114,12 +99,8 @@ public:
     std::int64_t digest() const;
 
 private:
-    Point shape_, grid_, block_, first_process_;
+    Point shape_, block_, first_process_;
     std::string distribution_;
-    std::int64_t nprocs_ = 0, replicas_ = 1;
-    bool column_major_grid_ = false;
-    std::vector<std::int64_t> ranks_;
-    std::vector<std::int64_t> positions_by_rank_;  // sorted (rank, position) when ranks are given
 };
 
 }  // namespace datamover

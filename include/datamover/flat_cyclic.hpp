@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datamover/advanced/axis_set.hpp"
+#include "datamover/block_grid.hpp"
 #include "datamover/export.h"
 #include "datamover/point.hpp"
 
@@ -23,7 +24,7 @@ namespace datamover DATAMOVER_PUBLIC {
 /// the lengths. The time to make them does not depend on the number of ranges if rows and ranges
 /// soon repeat together; otherwise it is about 20 ns for each part of a row. Source: the I/O
 /// mapping of the paper on network I/O, section 6.3.
-class FlatCyclic {
+class FlatCyclic : public BlockOwners {
 public:
     FlatCyclic() = default;
     /// Make a layout of an array of `shape`. No owners: all ranks, in order. Throws
@@ -41,22 +42,13 @@ public:
     int dims() const { return shape_.dims(); }
     const Point& shape() const { return shape_; }
     std::int64_t elems() const { return elems_; }  ///< of the whole array
-    std::int64_t nprocs() const { return nprocs_; }
     /// Return the elements per range, at most those of the array.
     std::int64_t block_elems() const { return block_elems_; }
     /// Return the owners as given; empty: all ranks.
-    const std::vector<std::int64_t>& owners() const { return owners_; }
+    const std::vector<std::int64_t>& owners() const { return ranks(); }
 
-    std::int64_t num_blocks() const {
-        return owners_.empty() ? nprocs_ : static_cast<std::int64_t>(owners_.size());
-    }
     /// Return the number of blocks that hold any elements; these come first.
     std::int64_t num_filled_blocks() const;
-    /// Return the rank of a block. Throws out_of_range. O(1).
-    std::int64_t owner(std::int64_t block) const;
-    /// Return the block of a rank, or -1 if it has none. Throws out_of_range. O(1), or O(log P) if
-    /// owners were given.
-    std::int64_t block_of(std::int64_t rank) const;
     /// Return the flat indices of a block; their local positions are those in the set. Throws
     /// out_of_range.
     AxisSet flat_set(std::int64_t block) const;
@@ -67,16 +59,14 @@ public:
     };
     Place place_of(std::int64_t flat_index) const;
 
-    bool operator==(const FlatCyclic& other) const;
+    bool operator==(const FlatCyclic&) const = default;
     /// Return a hash that is equal for equal layouts and almost certainly differs for different
     /// ones; never negative. O(owners given).
     std::int64_t digest() const;
 
 private:
     Point shape_;
-    std::int64_t elems_ = 0, block_elems_ = 1, nprocs_ = 0;
-    std::vector<std::int64_t> owners_;
-    std::vector<std::int64_t> blocks_by_rank_;  // sorted by rank, when owners are given
+    std::int64_t elems_ = 0, block_elems_ = 1;
 };
 
 }  // namespace datamover

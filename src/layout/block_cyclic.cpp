@@ -148,12 +148,7 @@ std::vector<AxisDistribution> parse_distribution(const std::string& text) {
 
 BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
                          const BlockCyclicOptions& options)
-    : shape_(shape),
-      distribution_(distribution),
-      nprocs_(nprocs),
-      replicas_(options.replicas),
-      column_major_grid_(options.column_major_grid),
-      ranks_(options.ranks) {
+    : shape_(shape), distribution_(distribution) {
     layout::checked_elems(shape, "block-cyclic");
     layout::check_nprocs(nprocs);
     const auto axes = parse_distribution(distribution);
@@ -162,10 +157,10 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
                 axes.size() == 1 ? " dimension" : " dimensions", ", shape ", shape, " has ",
                 shape.dims());
     const std::int64_t active = processes_per_replica(
-        ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()), replicas_);
-    grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)
-                         : chosen_grid(shape, axes, active);
-    block_ = block_sizes(shape, grid_, axes);
+        options.ranks.empty() ? nprocs : std::ssize(options.ranks), options.replicas);
+    const Point grid = options.grid ? checked_grid(shape, axes, *options.grid, active)
+                                    : chosen_grid(shape, axes, active);
+    block_ = block_sizes(shape, grid, axes);
     first_process_ = Point::filled(shape.dims(), 0);
     if (!options.first_process.empty()) {
         if (static_cast<int>(options.first_process.size()) != shape.dims())
@@ -173,15 +168,18 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
                     shape.dims(), " dimensions");
         first_process_ = Point{std::span<const std::int64_t>(options.first_process)};
         for (int d = 0; d < shape.dims(); ++d)
-            if (first_process_[d] < 0 || first_process_[d] >= grid_[d])
+            if (first_process_[d] < 0 || first_process_[d] >= grid[d])
                 invalid("first_process ", first_process_[d], at_dimension(d),
-                        " is not a coordinate of the grid ", grid_);
+                        " is not a coordinate of the grid ", grid);
     }
-    if (ranks_.empty()) return;
-    if (static_cast<std::int64_t>(ranks_.size()) != num_blocks())
-        invalid("ranks has ", ranks_.size(), " entries, the grid ", grid_, " of ", replicas_,
-                " replicas has ", num_blocks(), " positions");
-    positions_by_rank_ = layout::blocks_by_rank(ranks_, nprocs, "ranks");
+    const std::int64_t blocks = grid.product() * options.replicas;
+    if (!options.ranks.empty() && std::ssize(options.ranks) != blocks)
+        invalid("ranks has ", options.ranks.size(), " entries, the grid ", grid, " of ",
+                options.replicas, " replicas has ", blocks, " positions");
+    static_cast<BlockGrid&>(*this) = {{nprocs, blocks, options.ranks, "ranks"},
+                                      grid,
+                                      options.column_major_grid,
+                                      options.replicas};
 }
 
 BlockCyclic BlockCyclic::cyclic(const Point& shape, const Point& block, const Point& grid) {
@@ -197,59 +195,24 @@ BlockCyclic BlockCyclic::cyclic(const Point& shape, const Point& block, const Po
     return {shape, distribution + ")", grid.product(), options};
 }
 
-std::int64_t BlockCyclic::owner(std::int64_t block) const {
-    layout::check_number("block", block, num_blocks());
-    return ranks_.empty() ? block : ranks_[static_cast<std::size_t>(block)];
-}
-
-std::int64_t BlockCyclic::block_of(std::int64_t rank) const {
-    layout::check_number("rank", rank, nprocs_);
-    if (ranks_.empty()) return rank < num_blocks() ? rank : -1;
-    return layout::block_of_rank(ranks_, positions_by_rank_, rank);
-}
-
-Point BlockCyclic::grid_coordinates(std::int64_t block) const {
-    layout::check_number("block", block, num_blocks());
-    block %= grid_.product();
-    Point c = Point::filled(dims(), 0);
-    for (int i = 0; i < dims(); ++i) {
-        const int d = column_major_grid_ ? i : dims() - 1 - i;
-        c[d] = block % grid_[d];
-        block /= grid_[d];
-    }
-    return c;
-}
-
-std::int64_t BlockCyclic::block_at(const Point& c) const {
-    std::int64_t block = 0;
-    if (c.dims() != dims())
-        throw make_error(ErrorCode::mismatch, "grid coordinates ", c, " for the grid ", grid_);
-    for (int i = 0; i < dims(); ++i) {
-        const int d = column_major_grid_ ? dims() - 1 - i : i;
-        layout::check_number("grid coordinate", c[d], grid_[d]);
-        block = block * grid_[d] + c[d];
-    }
-    return block;
-}
-
 AxisSet BlockCyclic::axis_set(int d, std::int64_t coordinate) const {
     layout::check_number("dimension", d, dims());
-    layout::check_number("grid coordinate", coordinate, grid_[d]);
+    layout::check_number("grid coordinate", coordinate, grid()[d]);
     const std::int64_t n = shape_[d], block = block_[d];
-    if (grid_[d] == 1) return AxisSet::interval(0, n);
-    const std::int64_t position = (coordinate - first_process_[d] + grid_[d]) % grid_[d];
+    if (grid()[d] == 1) return AxisSet::interval(0, n);
+    const std::int64_t position = (coordinate - first_process_[d] + grid()[d]) % grid()[d];
     if (position > (n - 1) / block) return AxisSet::interval(n, n);
     const std::int64_t first = position * block;
     // If the period does not fit in an integer, the array has no second round of blocks.
     std::int64_t period = 0;
-    if (__builtin_mul_overflow(block, grid_[d], &period))
+    if (__builtin_mul_overflow(block, grid()[d], &period))
         return AxisSet::interval(first, n - first > block ? first + block : n);
     return {first, block, period, n};
 }
 
 bool BlockCyclic::holds_intervals(int d) const {
     layout::check_number("dimension", d, dims());
-    return grid_[d] == 1 || (shape_[d] - 1) / block_[d] < grid_[d];
+    return grid()[d] == 1 || (shape_[d] - 1) / block_[d] < grid()[d];
 }
 
 Point BlockCyclic::block_extents(std::int64_t block) const {
@@ -267,7 +230,7 @@ Point BlockCyclic::local_shape(std::int64_t rank) const {
 std::int64_t BlockCyclic::coordinate_of_index(int d, std::int64_t i) const {
     layout::check_number("dimension", d, dims());
     layout::check_number("index", i, shape_[d]);
-    return grid_[d] == 1 ? 0 : (i / block_[d] + first_process_[d]) % grid_[d];
+    return grid()[d] == 1 ? 0 : (i / block_[d] + first_process_[d]) % grid()[d];
 }
 
 namespace {
@@ -280,19 +243,17 @@ void check_index(const Point& index, const Point& shape) {
 }  // namespace
 
 bool BlockCyclic::operator==(const BlockCyclic& other) const {
-    return shape_ == other.shape_ && grid_ == other.grid_ && block_ == other.block_ &&
-           first_process_ == other.first_process_ && nprocs_ == other.nprocs_ &&
-           replicas_ == other.replicas_ && column_major_grid_ == other.column_major_grid_ &&
-           ranks_ == other.ranks_;
+    return BlockGrid::operator==(other) && shape_ == other.shape_ && block_ == other.block_ &&
+           first_process_ == other.first_process_;
 }
 
 std::int64_t BlockCyclic::digest() const {
     geometry::WordDigest digest;
-    for (const Point& point : {shape_, grid_, block_, first_process_})
+    for (const Point& point : {shape_, grid(), block_, first_process_})
         digest.put_all(point.to_vector());
-    for (const std::int64_t word : {nprocs_, replicas_, std::int64_t{column_major_grid_}})
+    for (const std::int64_t word : {nprocs(), replicas(), std::int64_t{column_major_grid()}})
         digest.put(word);
-    digest.put_all(ranks_);
+    digest.put_all(ranks());
     return digest.value();
 }
 

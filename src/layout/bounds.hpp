@@ -55,15 +55,4 @@ auto within_memory(std::size_t blocks, Make&& make) {
 /// with a negative extent; `kind` is that of the layout.
 std::int64_t checked_elems(const Point& shape, const char* kind);
 
-// The ranks that blocks are assigned to, each to at most one.
-
-/// The numbers of the blocks by their ranks. Throws out_of_range unless 0 <= rank < nprocs,
-/// invalid_argument for a rank that occurs twice; `name` is that of the argument.
-std::vector<std::int64_t> blocks_by_rank(std::span<const std::int64_t> ranks, std::int64_t nprocs,
-                                         const char* name);
-
-/// The block of a rank, or -1. O(log n).
-std::int64_t block_of_rank(std::span<const std::int64_t> ranks,
-                           std::span<const std::int64_t> by_rank, std::int64_t rank);
-
 }  // namespace datamover::layout

@@ -14,16 +14,14 @@ namespace datamover {
 
 FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_t nprocs,
                        std::vector<std::int64_t> owners)
-    : shape_(shape),
-      elems_(layout::checked_elems(shape, "flat")),
-      nprocs_(nprocs),
-      owners_(std::move(owners)) {
+    : shape_(shape), elems_(layout::checked_elems(shape, "flat")) {
     layout::check_nprocs(nprocs);
     if (block_elems < 1)
         throw make_error(ErrorCode::invalid_argument, "blocks of ", block_elems,
                          " elements of the flattened array; they need at least 1");
     block_elems_ = std::min(block_elems, std::max<std::int64_t>(elems_, 1));
-    blocks_by_rank_ = layout::blocks_by_rank(owners_, nprocs, "owners");
+    const auto num_blocks = owners.empty() ? nprocs : std::ssize(owners);
+    static_cast<BlockOwners&>(*this) = {nprocs, num_blocks, std::move(owners), "owners"};
 }
 
 FlatCyclic FlatCyclic::of_bytes(const Point& shape, std::int64_t block_bytes,
@@ -42,17 +40,6 @@ FlatCyclic FlatCyclic::of_bytes(const Point& shape, std::int64_t block_bytes,
 std::int64_t FlatCyclic::num_filled_blocks() const {
     if (elems_ == 0) return 0;
     return std::min(num_blocks(), geometry::divide_up(elems_, block_elems_));
-}
-
-std::int64_t FlatCyclic::owner(std::int64_t block) const {
-    layout::check_number("block", block, num_blocks());
-    return owners_.empty() ? block : owners_[static_cast<std::size_t>(block)];
-}
-
-std::int64_t FlatCyclic::block_of(std::int64_t rank) const {
-    layout::check_number("rank", rank, nprocs_);
-    if (owners_.empty()) return rank;
-    return layout::block_of_rank(owners_, blocks_by_rank_, rank);
 }
 
 AxisSet FlatCyclic::flat_set(std::int64_t block) const {
@@ -74,17 +61,12 @@ FlatCyclic::Place FlatCyclic::place_of(std::int64_t flat_index) const {
     return {course % blocks, course / blocks * block_elems_ + flat_index % block_elems_};
 }
 
-bool FlatCyclic::operator==(const FlatCyclic& other) const {
-    return shape_ == other.shape_ && block_elems_ == other.block_elems_ &&
-           nprocs_ == other.nprocs_ && owners_ == other.owners_;
-}
-
 std::int64_t FlatCyclic::digest() const {
     geometry::WordDigest digest;
     digest.put_all(shape_.to_vector());
     digest.put(block_elems_);
-    digest.put(nprocs_);
-    digest.put_all(owners_);
+    digest.put(nprocs());
+    digest.put_all(owners());
     return digest.value();
 }
 

@@ -25,30 +25,6 @@ std::int64_t layout::checked_elems(const Point& shape, const char* kind) {
     return shape.product();
 }
 
-std::vector<std::int64_t> layout::blocks_by_rank(std::span<const std::int64_t> ranks,
-                                                 std::int64_t nprocs, const char* name) {
-    std::vector<std::int64_t> blocks(ranks.size());
-    std::iota(blocks.begin(), blocks.end(), 0);
-    const auto rank_of = [&](std::int64_t b) { return ranks[static_cast<std::size_t>(b)]; };
-    for (const std::int64_t rank : ranks)
-        if (rank < 0 || rank >= nprocs)
-            throw make_error(ErrorCode::out_of_range, "rank ", rank, " in ", name, " is not in 0..",
-                             nprocs - 1);
-    std::ranges::sort(blocks, {}, rank_of);
-    const auto again = std::ranges::adjacent_find(blocks, {}, rank_of);
-    if (again != blocks.end())
-        throw make_error(ErrorCode::invalid_argument, "rank ", rank_of(*again), " stands twice in ",
-                         name);
-    return blocks;
-}
-
-std::int64_t layout::block_of_rank(std::span<const std::int64_t> ranks,
-                                   std::span<const std::int64_t> by_rank, std::int64_t rank) {
-    const auto rank_of = [&](std::int64_t b) { return ranks[static_cast<std::size_t>(b)]; };
-    const auto found = std::ranges::lower_bound(by_rank, rank, {}, rank_of);
-    return found != by_rank.end() && rank_of(*found) == rank ? *found : -1;
-}
-
 namespace {
 
 /// The boxes that the processes of a block-cyclic layout hold, or none where some hold no box.

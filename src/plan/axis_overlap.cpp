@@ -102,8 +102,9 @@ void AxisOverlap::count_by_walking(int64_t period) {
     const int64_t repeats = period > 0 ? extent_ / period : 0;
     const int64_t tail = period > 0 ? extent_ % period : 0;
     const auto& [source, destination] = axes_;
-    const bool dense = source.coordinates <= max_dense_pairs / destination.coordinates;
-    if (dense) dense_.assign(to_index(source.coordinates * destination.coordinates), 0);
+    const int64_t row_length = destination.coordinates + 1;
+    const bool dense = source.coordinates <= max_dense_pairs / row_length;
+    if (dense) below_.assign(to_index((source.coordinates + 1) * row_length), 0);
     TouchedSums row(destination.coordinates);
     for (int64_t a = 0; a < source.coordinates; ++a) {
         for_each_block(source, a, period, [&](int64_t t, int64_t end) {
@@ -118,8 +119,13 @@ void AxisOverlap::count_by_walking(int64_t period) {
             ++peers_.source[to_index(a)];
             ++peers_.destination[to_index(c)];
             ++sizes_[elems];
-            if (dense) dense_[to_index(a * axes_.destination.coordinates + c)] = elems;
+            if (dense) below_[to_index((a + 1) * row_length + c + 1)] = elems;
         });
+        int64_t in_row = 0;
+        for (int64_t i = (a + 1) * row_length; dense && i < (a + 2) * row_length; ++i) {
+            in_row += below_[to_index(i)];
+            below_[to_index(i)] = in_row + below_[to_index(i - row_length)];
+        }
     }
 }
 
@@ -169,26 +175,20 @@ void AxisOverlap::count_by_intervals(Side whole_side) {
     for (std::size_t c = 0; c < to_index(q); ++c) dealt_peers[c] = running += change[c];
 }
 
-int64_t AxisOverlap::shared(int64_t source, int64_t destination) const {
-    if (!dense_.empty())
-        return dense_[to_index(source * axes_.destination.coordinates + destination)];
-    return shared(source, source + 1, destination, destination + 1);
-}
-
 int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t destination_begin,
                             int64_t destination_end) const {
+    if (!below_.empty()) {
+        const auto below = [&](int64_t source, int64_t destination) {
+            return below_[to_index(source * (axes_.destination.coordinates + 1) + destination)];
+        };
+        return below(source_end, destination_end) - below(source_begin, destination_end) -
+               below(source_end, destination_begin) + below(source_begin, destination_begin);
+    }
     int64_t total = 0;
     for (const AxisSet& from : axes_.source.held(source_begin, source_end, extent_))
         for (const AxisSet& to :
              axes_.destination.held(destination_begin, destination_end, extent_))
             total += intersect(from, 0, to, 0, extent_).size();
-    return total;
-}
-
-int64_t AxisOverlap::elems(Side side, int64_t coordinate) const {
-    int64_t total = 0;
-    for (const AxisSet& set : axes_[side].held(coordinate, coordinate + 1, extent_))
-        total += elems_between(set, 0, extent_);
     return total;
 }
 
@@ -201,14 +201,6 @@ constexpr std::size_t max_sizes = 1'000'000;
 BlockCyclicAxis dealt_axis(const BlockCyclic& layout, int d, int64_t lo) {
     if (layout.grid()[d] == 1) return {layout.shape()[d], 1, 0, lo};
     return {layout.block()[d], layout.grid()[d], layout.first_process()[d], lo};
-}
-
-/// The dimension with the slowest coordinate comes first.
-std::vector<int> slowest_first(const BlockCyclic& layout) {
-    std::vector<int> order;
-    for (int d = 0; d < layout.dims(); ++d) order.push_back(d);
-    if (layout.column_major_grid()) std::ranges::reverse(order);
-    return order;
 }
 
 }  // namespace
@@ -250,13 +242,14 @@ int64_t GridOverlap::peers(Side side, const Point& position) const {
     });
 }
 
-std::vector<GridOverlap::Box> GridOverlap::boxes_below(const BlockCyclic& layout,
-                                                       int64_t position) {
+std::vector<GridOverlap::Box> GridOverlap::boxes_below(Side side, int64_t position) const {
+    const BlockCyclic& layout = layouts_[side];
     std::vector<Box> found;
     Box box{Point::filled(layout.dims(), 0), layout.grid()};
     int64_t inner = layout.grid().product();
     position = std::min(position, inner);
-    for (const int d : slowest_first(layout)) {
+    for (int i = 0; i < layout.dims(); ++i) {
+        const int d = layout.column_major_grid() ? layout.dims() - 1 - i : i;  // the slowest first
         inner /= layout.grid()[d];
         box.hi[d] = position / inner;
         if (box.hi[d] > 0) found.push_back(box);
@@ -267,11 +260,11 @@ std::vector<GridOverlap::Box> GridOverlap::boxes_below(const BlockCyclic& layout
     return found;
 }
 
-int64_t GridOverlap::elems_below(int64_t source, int64_t destination) const {
-    const std::vector<Box> to = boxes_below(layouts_.destination, destination);
+int64_t GridOverlap::elems(const std::vector<Box>& source,
+                           const std::vector<Box>& destination) const {
     int64_t sum = 0;
-    for (const Box& s : boxes_below(layouts_.source, source))
-        for (const Box& t : to)
+    for (const Box& s : source)
+        for (const Box& t : destination)
             sum += product([&](const AxisOverlap& axis, const PerSide<int>& dim) {
                 return axis.shared(s.lo[dim.source], s.hi[dim.source], t.lo[dim.destination],
                                    t.hi[dim.destination]);

@@ -51,14 +51,19 @@ public:
     AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& destination,
                 std::int64_t extent, std::int64_t max_walked_blocks = 100'000'000);
 
-    /// Positions that two coordinates share. O(1) for small grids, else as below.
-    std::int64_t shared(std::int64_t source, std::int64_t destination) const;
-    /// Positions that two half-open ranges of coordinates share. O(1) where one is all coordinates;
-    /// otherwise cost and limit are those of intersect().
+    /// Positions that two coordinates share. Cost and limit are those of the next.
+    std::int64_t shared(std::int64_t source, std::int64_t destination) const {
+        return shared(source, source + 1, destination, destination + 1);
+    }
+    /// Positions that two half-open ranges of coordinates share. O(1) for small grids, and where
+    /// one range is all coordinates; otherwise cost and limit are those of intersect().
     std::int64_t shared(std::int64_t source_begin, std::int64_t source_end,
                         std::int64_t destination_begin, std::int64_t destination_end) const;
     /// Positions of the section at a coordinate of a side.
-    std::int64_t elems(Side side, std::int64_t coordinate) const;
+    std::int64_t elems(Side side, std::int64_t c) const {
+        return side == Side::source ? shared(c, c + 1, 0, axes_.destination.coordinates)
+                                    : shared(0, axes_.source.coordinates, c, c + 1);
+    }
     /// Number of coordinates of the other side with which a coordinate shares something.
     std::int64_t peers(Side side, std::int64_t c) const { return peers_[side][to_index(c)]; }
     /// Number of pairs of coordinates for each number (> 0) of shared positions.
@@ -74,7 +79,9 @@ private:
     std::int64_t extent_ = 0;
     PerSide<std::vector<std::int64_t>> peers_;
     std::map<std::int64_t, std::int64_t> sizes_;
-    std::vector<std::int64_t> dense_;  ///< shared counts of all pairs where the grids are small
+    /// Where the grids are small: what the coordinates below one of the source and below one of the
+    /// destination share, row by row.
+    std::vector<std::int64_t> below_;
 };
 
 // Elements shared by two processes, or ranges of processes, in a block-cyclic redistribution.
@@ -89,29 +96,18 @@ public:
 
     /// Elements that go from one grid position to another, given by their coordinates.
     std::int64_t elems(const Point& source, const Point& destination) const;
-    /// Calls visit(i, elems) for those of the destinations to which something goes from `source`.
-    /// Neighbours in the list that share coordinates are quick.
-    template <class Visit>
-    void for_each_destination(const Point& source, const std::vector<Point>& destinations,
-                              Visit&& visit) const {
-        std::vector<std::int64_t> factors(axes_.size(), 0);
-        for (std::size_t i = 0; i < destinations.size(); ++i) {
-            std::int64_t product = 1;
-            for (std::size_t k = 0; k < axes_.size(); ++k) {
-                const int d = static_cast<int>(k);
-                if (i == 0 || destinations[i][d] != destinations[i - 1][d])
-                    factors[k] = axes_[k].shared(source[source_dim_[k]], destinations[i][d]);
-                product *= factors[k];
-            }
-            if (product > 0) visit(i, product);
-        }
-    }
     std::int64_t elems(Side side, const Point& position) const;
     /// Number of positions of the other side with which a position shares something.
     std::int64_t peers(Side side, const Point& position) const;
-    /// Elements from the positions below `source` to those below `destination`; those of a grid
-    /// may be fewer.
-    std::int64_t elems_below(std::int64_t source, std::int64_t destination) const;
+    /// Positions of a grid, from a corner to before another one.
+    struct Box {
+        Point lo, hi;
+    };
+    /// The positions of a side below one, in the order of the grid, of which there may be fewer: at
+    /// most a box for each dimension.
+    std::vector<Box> boxes_below(Side side, std::int64_t position) const;
+    /// Elements that go from the positions in some boxes to those in others.
+    std::int64_t elems(const std::vector<Box>& source, const std::vector<Box>& destination) const;
     /// Number of pairs of positions for each number (> 0) of elements; empty when there are more
     /// than a million different numbers.
     std::map<std::int64_t, std::int64_t> sizes() const;
@@ -121,11 +117,6 @@ public:
     const BlockCyclic& layout(Side side) const { return layouts_[side]; }
 
 private:
-    struct Box {
-        Point lo, hi;
-    };
-    /// The positions below one, in the order of the grid: at most a box for each dimension.
-    static std::vector<Box> boxes_below(const BlockCyclic& layout, std::int64_t position);
     /// Of a factor of each dimension: factor(axis, the dimension of each side).
     template <class Factor>
     std::int64_t product(Factor&& factor) const {

@@ -54,6 +54,24 @@ std::optional<Point> position_of(int64_t rank, const BlockCyclic& layout) {
     return block < 0 ? std::nullopt : std::optional(layout.grid_coordinates(block));
 }
 
+/// Calls visit(source rank, destination rank, elements) for the pairs of ranks in [begin, end)
+/// between which something goes.
+template <class Visit>
+void for_each_pair(const GridOverlap& overlap, int64_t begin, int64_t end, Visit&& visit) {
+    std::vector<std::optional<Point>> places;
+    for (int64_t r = begin; r < end; ++r)
+        places.push_back(position_of(r, overlap.layout(Side::destination)));
+    for (int64_t r = begin; r < end; ++r) {
+        const auto from = position_of(r, overlap.layout(Side::source));
+        if (!from || overlap.elems(Side::source, *from) == 0) continue;
+        for (int64_t to = begin; to < end; ++to) {
+            const auto& at = places[to_index(to - begin)];
+            const int64_t n = at ? overlap.elems(*from, *at) : 0;
+            if (n > 0) visit(r, to, n);
+        }
+    }
+}
+
 /// Counts what stays within a node, pair by pair: only pairs of one node are looked at.
 void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs, int64_t node_size,
                    int64_t messages, int64_t elems) {
@@ -66,31 +84,13 @@ void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs
         s.nodes_known = false;
         return;
     }
-    const auto part_of = [&](Side side, int64_t rank) {  // none where it has no elements
-        const auto at = position_of(rank, overlap.layout(side));
-        return at && overlap.elems(side, *at) > 0 ? at : std::nullopt;
-    };
-    std::vector<int64_t> receivers;
-    std::vector<Point> places;
-    for (int64_t begin = 0; begin < nprocs; begin += node_size) {
-        const int64_t end = std::min(begin + node_size, nprocs);
-        receivers.clear();
-        places.clear();
-        for (int64_t r = begin; r < end; ++r)
-            if (const auto at = part_of(Side::destination, r)) {
-                receivers.push_back(r);
-                places.push_back(*at);
-            }
-        for (int64_t r = begin; r < end; ++r) {
-            const auto at = part_of(Side::source, r);
-            if (!at) continue;
-            overlap.for_each_destination(*at, places, [&](std::size_t i, int64_t n) {
-                if (receivers[i] == r) return;
-                ++s.shared_messages;
-                s.shared_elems += n;
-            });
-        }
-    }
+    for (int64_t begin = 0; begin < nprocs; begin += node_size)
+        for_each_pair(overlap, begin, std::min(begin + node_size, nprocs),
+                      [&](int64_t from, int64_t to, int64_t n) {
+                          if (from == to) return;
+                          ++s.shared_messages;
+                          s.shared_elems += n;
+                      });
     s.p2p_messages = messages - s.shared_messages;
     s.p2p_elems = elems - s.shared_elems;
 }
@@ -273,27 +273,22 @@ std::vector<int64_t> group_bounds(int64_t nprocs, int64_t max_groups) {
     return bounds;
 }
 
-/// The matrix of single ranks, as relabeling needs it: cheaper than by boxes of grid positions.
-void list_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
-    std::vector<std::optional<Point>> to;
-    for (int64_t r = 0; r < m.groups(); ++r)
-        to.push_back(position_of(r, overlap.layout(Side::destination)));
-    std::size_t i = 0;
-    for (int64_t r = 0; r < m.groups(); ++r) {
-        const auto from = position_of(r, overlap.layout(Side::source));
-        for (const auto& at : to) m.elems[i++] = from && at ? overlap.elems(*from, *at) : 0;
-    }
-}
-
 void sum_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
     const std::size_t groups = m.bounds.size() - 1;
-    if (m.bounds.back() == m.groups()) return list_over_grids(m, overlap);
+    if (m.bounds.back() == m.groups())  // single ranks, as relabeling needs it
+        return for_each_pair(overlap, 0, m.groups(), [&](int64_t from, int64_t to, int64_t n) {
+            m.elems[to_index(from * m.groups() + to)] = n;
+        });
+    PerSide<std::vector<std::vector<GridOverlap::Box>>> below;  // each bound but the first
+    for (const Side side : both_sides)
+        for (std::size_t g = 1; g <= groups; ++g)
+            below[side].push_back(overlap.boxes_below(side, m.bounds[g]));
     // The elements between groups, from those between all groups below two bounds.
     std::vector<int64_t> row(groups, 0), row_below = row;
     const auto in_row = [&](std::size_t k) { return row[k] - row_below[k]; };
     for (std::size_t s = 0; s < groups; ++s) {
         for (std::size_t t = 0; t < groups; ++t) {
-            row[t] = overlap.elems_below(m.bounds[s + 1], m.bounds[t + 1]);
+            row[t] = overlap.elems(below.source[s], below.destination[t]);
             m.elems[s * groups + t] = in_row(t) - (t > 0 ? in_row(t - 1) : 0);
         }
         row_below = row;
