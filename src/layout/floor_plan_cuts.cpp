@@ -117,13 +117,9 @@ FloorPlan FloorPlan::with_owners(const Map& owners, std::int64_t nprocs) const {
 FloorPlan FloorPlan::uniform(const Region& domain, const Point& grid, std::int64_t nprocs) {
     check_positive(domain, grid, "grid");
     layout::check_nprocs(nprocs);
-    Point size = grid, larger = grid;
-    for (int d = 0; d < grid.dims(); ++d) {
-        size[d] = domain.extent(d) / grid[d];
-        larger[d] = domain.extent(d) % grid[d];
-    }
     const auto cut = [&](int d, std::int64_t k) {
-        return domain.lo()[d] + k * size[d] + std::min(k, larger[d]);
+        const std::int64_t extent = domain.extent(d), blocks = grid[d];
+        return domain.lo()[d] + k * (extent / blocks) + std::min(k, extent % blocks);
     };
     return between_cuts(grid, nprocs, cut, [&](std::int64_t i) { return i % nprocs; });
 }

@@ -44,6 +44,12 @@ std::optional<FloorPlan> boxes_of(const BlockCyclic& layout) {
     return FloorPlan(layout.dims(), lo, hi, owners, layout.nprocs());
 }
 
+/// Of a layout of which a rank owns at most one block, by its number; else nullptr.
+const BlockOwners* owners_of(const Layout& layout) {
+    if (const BlockCyclic* grid = layout.block_cyclic()) return grid;
+    return layout.flat_cyclic();
+}
+
 }  // namespace
 
 /// What copies of a layout share. The boxes come later, once.
@@ -95,32 +101,31 @@ std::int64_t Layout::num_blocks() const {
 }
 
 std::int64_t Layout::owner(std::int64_t block) const {
-    if (const auto* bc = block_cyclic()) return bc->owner(block);
+    if (const BlockOwners* owners = owners_of(*this)) return owners->owner(block);
     if (const auto* fp = floor_plan()) return fp->owner(block);
-    if (const auto* flat = flat_cyclic()) return flat->owner(block);
     layout::check_number("block", block, num_blocks());
     return block;
 }
 
 std::vector<std::int64_t> Layout::blocks_of(std::int64_t rank) const {
     layout::check_number("rank", rank, nprocs());
-    const auto one_or_none = [](std::int64_t block) {
-        return block < 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{block};
-    };
-    if (const auto* bc = block_cyclic()) return one_or_none(bc->block_of(rank));
-    if (const auto* flat = flat_cyclic()) return one_or_none(flat->block_of(rank));
     if (const auto* fp = floor_plan()) {
         const auto blocks = fp->blocks_of(rank);
         return {blocks.begin(), blocks.end()};
     }
-    return {rank};
+    const BlockOwners* owners = owners_of(*this);
+    const std::int64_t block = owners ? owners->block_of(rank) : rank;
+    return block < 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{block};
 }
 
 Region Layout::domain() const {
-    if (const auto* bc = block_cyclic()) return Region::from_shape(bc->shape());
     if (const auto* fp = floor_plan()) return fp->bounding_box();
-    if (const auto* flat = flat_cyclic()) return Region::from_shape(flat->shape());
-    return Region::from_shape(index_list()->shape());
+    return std::visit(
+        [](const auto& l) {
+            if constexpr (requires { l.shape(); }) return Region::from_shape(l.shape());
+            return Region{};
+        },
+        any());
 }
 
 Point Layout::block_extents(std::int64_t block) const {

@@ -11,15 +11,14 @@
 namespace datamover {
 namespace {
 
-/// What the two levels are called in messages, from the side of the one that reads.
+/// What the two levels are called in messages, from the side of the one that reads, and the points
+/// of the level that is read beneath (or above) a block.
 struct Levels {
     const char* operation;  ///< "prolongation"
     const char* read;       ///< "coarse"
     const char* reading;    ///< "fine"
+    Region (Region::*under)(const Point& factor) const;
 };
-
-constexpr Levels from_coarse{"prolongation", "coarse", "fine"};
-constexpr Levels from_fine{"restriction", "fine", "coarse"};
 
 const FloorPlan& boxes_of(const Layout& layout, const Levels& levels) {
     if (!layout.valid())
@@ -106,16 +105,16 @@ MotionPlan from_level(const Layout& level, const FloorPlan& needed, const HaloEx
     return plan;
 }
 
-/// `under(box)` are the points of the level that is read beneath (or above) a block.
-template <class Under>
-MotionPlan level_plan(const Layout& read, const Layout& reading, const LevelOptions& options,
-                      const Levels& levels, Under&& under) {
+MotionPlan level_plan(const Layout& read, const Layout& reading, const Point& factor,
+                      const LevelOptions& options, const Levels& levels) {
     const FloorPlan& blocks = boxes_of(reading, levels);
+    check_factor(factor, blocks.dims());
     check_dims(read, blocks.dims(), levels);
     const HaloExchange widths = widths_of(options, blocks.dims());
     plan::check_halo_exchange(read.domain(), widths);
     std::vector<Region> boxes;
-    for (std::int64_t i = 0; i < blocks.num_blocks(); ++i) boxes.push_back(under(blocks.region(i)));
+    for (std::int64_t i = 0; i < blocks.num_blocks(); ++i)
+        boxes.push_back((blocks.region(i).*levels.under)(factor));
     if (!options.partial) check_held(read, boxes, levels);
     for (Region& box : boxes) box = box.grown(widths.lower, widths.upper);
     return from_level(read, blocks_like(blocks, boxes), widths);
@@ -125,16 +124,14 @@ MotionPlan level_plan(const Layout& read, const Layout& reading, const LevelOpti
 
 MotionPlan prolongation(const Layout& coarse, const Layout& fine, const Point& factor,
                         const LevelOptions& options) {
-    check_factor(factor, boxes_of(fine, from_coarse).dims());
-    return level_plan(coarse, fine, options, from_coarse,
-                      [&](const Region& block) { return block.coarsened(factor); });
+    return level_plan(coarse, fine, factor, options,
+                      {"prolongation", "coarse", "fine", &Region::coarsened});
 }
 
 MotionPlan restriction(const Layout& fine, const Layout& coarse, const Point& factor,
                        const LevelOptions& options) {
-    check_factor(factor, boxes_of(coarse, from_fine).dims());
-    return level_plan(fine, coarse, options, from_fine,
-                      [&](const Region& block) { return block.refined(factor); });
+    return level_plan(fine, coarse, factor, options,
+                      {"restriction", "fine", "coarse", &Region::refined});
 }
 
 // Panel broadcast along a row or column of the process grid.

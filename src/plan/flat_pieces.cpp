@@ -32,17 +32,19 @@ bool any_is_wanted(int, const AxisSet&) {
 }
 
 /// Whether boxes of ranges would be many of which each comes again only a few times: then the runs
-/// themselves take less memory and time. Never where their number would be beyond all bounds; and
-/// where going through them once for each of the `blocks` that may be met is, only where boxes are
-/// refused.
-bool runs_pay(const FlatCounts& counts, std::int64_t blocks) {
-    constexpr std::int64_t few_boxes = 64, few_repetitions = 16, many_boxes = std::int64_t{1} << 16;
-    constexpr std::int64_t steps_of_a_piece = 3;
-    if (counts.boxes <= few_boxes || counts.pieces_of_rows > FlatWork::most_rows) return false;
-    const std::int64_t steps =
-        geometry::bounded_multiply(steps_of_a_piece * counts.pieces_of_rows, blocks);
-    if (steps > FlatWork::most_rows) return counts.boxes > FlatWork::most_pieces;
-    return counts.pieces_of_rows / few_repetitions <= counts.boxes || counts.boxes > many_boxes;
+/// themselves take less memory and time. Never for few boxes; and where going through the runs, in
+/// `steps`, once for each of the `blocks` that may be met is beyond all bounds, only where so many
+/// boxes are refused. A box is worth `steps_of_a_box`.
+bool runs_pay(std::int64_t boxes, std::int64_t few_boxes, std::int64_t most_boxes,
+              std::int64_t steps, std::int64_t steps_of_a_box, std::int64_t blocks) {
+    constexpr std::int64_t many_boxes = std::int64_t{1} << 16;
+    if (boxes <= few_boxes) return false;
+    if (geometry::bounded_multiply(steps, blocks) > FlatWork::most_rows) return boxes > most_boxes;
+    return steps / steps_of_a_box <= boxes || boxes > many_boxes;
+}
+
+bool can_walk_rows(const FlatCounts& counts) {
+    return counts.pieces_of_rows <= FlatWork::most_rows;
 }
 
 /// The blocks of a layout, of the first replica.
@@ -86,20 +88,10 @@ struct FlatSide {
         return {f.whole()};
     }
 
-    /// A window of the section as the sets of a block of the other side that holds just that.
-    std::vector<AxisSet> sets_of(const Region& w) const {
-        std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
-        for (int k = 0; k < dims(); ++k) {
-            const std::int64_t lo = f.lo(other(side))[k] + w.lo()[k];
-            sets[static_cast<std::size_t>(f.dim(other(side), k))] =
-                AxisSet::interval(lo, lo + w.extent(k));
-        }
-        return sets;
-    }
     /// The sets of a block, per dimension of the flat side's array and in its indices.
     std::vector<AxisSet> sets_in_flat(const std::vector<AxisSet>& sets) const {
         std::vector<AxisSet> in_flat(sets.size());
-        for (int k = 0; k < dims(); ++k) {
+        for (int k = 0; k < dims() && !sets.empty(); ++k) {
             AxisSet set = sets[static_cast<std::size_t>(f.dim(other(side), k))];
             const auto in_array = [&](std::int64_t index) {
                 return geometry::add(geometry::subtract(index, f.lo(other(side))[k]),
@@ -112,15 +104,17 @@ struct FlatSide {
         return in_flat;
     }
 
-    /// The runs between a flat block and a product of sets, in a window.
+    /// The runs between a flat block and a product of sets, in a window; without sets, with a block
+    /// that holds just the window.
     FlatRuns runs_with(const std::vector<AxisSet>& sets, std::int64_t flat_block,
                        const Region& w) const {
         const std::vector<AxisSet> in_flat = sets_in_flat(sets);
-        std::vector<HeldAxis> axes(in_flat.size());
+        std::vector<HeldAxis> axes(f.axes.size());
         for (int k = 0; k < dims(); ++k) {
             const auto d = static_cast<std::size_t>(f.dim(side, k));
-            const std::int64_t lo = f.lo(side)[k] + w.lo()[k];
-            axes[d] = {in_flat[d], lo, lo + w.extent(k), f.dim(other(side), k)};
+            const std::int64_t lo = f.lo(side)[k] + w.lo()[k], hi = lo + w.extent(k);
+            axes[d] = {sets.empty() ? AxisSet::interval(lo, hi) : in_flat[d], lo, hi,
+                       f.dim(other(side), k)};
         }
         return {flat.flat_set(flat_block), flat.shape(), std::move(axes)};
     }
@@ -141,8 +135,10 @@ public:
 
     /// Between the flat layout and one whose blocks are products of sets.
     void operator()() {
+        const FlatCounts counts = count_flat_boxes(side.flat, side.region);
         const bool by_runs =
-            runs_pay(count_flat_boxes(side.flat, side.region),
+            can_walk_rows(counts) &&
+            runs_pay(counts.boxes, 64, FlatWork::most_pieces, 3 * counts.pieces_of_rows, 48,
                      std::max(side.flat.num_filled_blocks(), blocks_of(side.other_layout)));
         if (side.side != own_.own) return of_product(by_runs);
         if (by_runs) return of_ranges_by_runs();
@@ -237,7 +233,6 @@ private:
     /// The own flat block and all blocks of the other side. Refuses what is missing there if it may
     /// not be.
     void of_ranges_by_runs() {
-        const BlockCyclic* grid = side.other_layout.block_cyclic();
         std::int64_t elems = 0;
         for (std::int64_t block = 0; block < blocks_of(side.other_layout); ++block) {
             work_.step();
@@ -247,11 +242,7 @@ private:
                 RangesPiece piece =
                     counted(own_.pair_with(block), side.runs_with(sets, own_.block, w));
                 elems += piece.elems;
-                if (!grid) {
-                    visit(std::move(piece));
-                    continue;
-                }
-                own_.for_each_replica(*grid, block, [&](const BlockPair& blocks) {
+                own_.for_each_replica(block, [&](const BlockPair& blocks) {
                     static_cast<BlockPair&>(piece) = blocks;
                     visit(RangesPiece(piece));
                 });
@@ -260,7 +251,7 @@ private:
         const FloorPlan* boxes = side.other_layout.floor_plan();
         if (!boxes || !own_.needs_all()) return;
         const Region all = side.f.whole();
-        const RangesPiece whole = counted({}, side.runs_with(side.sets_of(all), own_.block, all));
+        const RangesPiece whole = counted({}, side.runs_with({}, own_.block, all));
         if (own_.finds_all(*boxes, elems, whole.elems)) return;
         const auto held =
             windows_of(*boxes, boxes->find(boxes->bounding_box()), side.f, other(side.side));
@@ -270,13 +261,13 @@ private:
     /// Throws if the flat block has an element in this window, which no box of the other side
     /// meets.
     void refuse_any_in(const Region& w) {
-        const auto sets = side.sets_of(w);
-        const RangesPiece piece = counted({}, side.runs_with(sets, own_.block, w));
+        const RangesPiece piece = counted({}, side.runs_with({}, own_.block, w));
         piece.runs->for_each(0, piece.end, [&](const FlatRun& run) {
-            Point index = w.lo();
-            for (int d = 0; d < side.dims(); ++d)
-                index[d] = sets[static_cast<std::size_t>(d)].first + run.other[d];
-            refuse_missing(side.layout, own_.block, side.side, index);
+            Point t = w.lo();
+            for (int k = 0; k < side.dims(); ++k)
+                t[k] += run.other[side.f.dim(other(side.side), k)];
+            refuse_missing(side.layout, own_.block, side.side,
+                           side.f.index(other(side.side), t));
         });
     }
 
@@ -297,7 +288,7 @@ public:
     void operator()() {
         const bool sends = own_.own == Side::source;
         FlatPieces &here = sends ? from_ : to_, &there = sends ? to_ : from_;
-        const bool one_line = has_one_order(), by_runs = !one_line && runs_pay();
+        const bool one_line = has_one_order(), by_runs = !one_line && pays_by_runs();
         const auto own = one_line || by_runs ? std::vector<FlatBox>{} : here.boxes_of(own_.block);
         for (std::int64_t peer = 0; peer < there.side.flat.num_filled_blocks(); ++peer) {
             from_.work().step();
@@ -323,21 +314,15 @@ private:
 
     /// Whether pairs of boxes would be many, or take longer than going through all elements of a
     /// block, which working out its runs may come to.
-    bool runs_pay() const {
+    bool pays_by_runs() const {
         const FlatCounts from = count_flat_boxes(from_.side.flat, from_.side.region);
         const FlatCounts to = count_flat_boxes(to_.side.flat, to_.side.region);
-        constexpr std::int64_t few_pairs = 256, many_pairs = std::int64_t{1} << 16;
-        constexpr std::int64_t elems_for_a_pair = 64;
-        const std::int64_t pairs = geometry::bounded_multiply(from.boxes, to.boxes);
         const std::int64_t senders = from_.side.flat.num_filled_blocks();
         const std::int64_t elems = from_.side.region.size() / std::max<std::int64_t>(senders, 1);
-        if (pairs <= few_pairs || from.pieces_of_rows > FlatWork::most_rows ||
-            to.pieces_of_rows > FlatWork::most_rows)
-            return false;
-        const std::int64_t blocks = std::max(senders, to_.side.flat.num_filled_blocks());
-        if (geometry::bounded_multiply(elems, blocks) > FlatWork::most_rows)
-            return pairs > FlatWork::most_steps;  // where boxes are refused
-        return elems / elems_for_a_pair <= pairs || pairs > many_pairs;
+        return can_walk_rows(from) && can_walk_rows(to) &&
+               runs_pay(geometry::bounded_multiply(from.boxes, to.boxes), 256,
+                        FlatWork::most_steps, elems, 64,
+                        std::max(senders, to_.side.flat.num_filled_blocks()));
     }
 
     /// The destination's array is walked by the indices of the source's.
@@ -346,19 +331,17 @@ private:
         OtherRanges to{to_.side.flat.flat_set(blocks.destination_block), 0, {}, {}};
         to.steps.resize(static_cast<std::size_t>(shape.dims()));
         to.lo.resize(to.steps.size());
-        std::vector<HeldAxis> axes(to.steps.size());
         std::int64_t step = 1;
         for (int k = shape.dims() - 1; k >= 0; --k) {
             const auto d = static_cast<std::size_t>(f_.dim(Side::source, k));
-            const std::int64_t lo = f_.source_lo[k], hi = lo + f_.extent[k];
-            axes[d] = {AxisSet::interval(lo, hi), lo, hi, 0};
             to.steps[d] = step;
-            to.lo[d] = lo;
+            to.lo[d] = f_.source_lo[k];
             to.first += f_.destination_lo[k] * step;
             step *= shape[k];
         }
-        const FlatCyclic& flat = from_.side.flat;
-        return {flat.flat_set(blocks.source_block), flat.shape(), std::move(axes), std::move(to)};
+        FlatRuns runs = from_.side.runs_with({}, blocks.source_block, f_.whole());
+        runs.other = std::move(to);
+        return runs;
     }
 
     void visit_one_line(const BlockPair& blocks) {

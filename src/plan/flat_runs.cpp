@@ -24,6 +24,10 @@ std::int64_t HeldAxis::end_of_run(std::int64_t index) const {
 
 namespace {
 
+std::size_t at(int d) {
+    return static_cast<std::size_t>(d);
+}
+
 /// Goes through ranges and rows at once, from one element that both sides hold to the next.
 class FlatRunWalk {
 public:
@@ -154,8 +158,6 @@ private:
         if (stop < hi) return {stop, stop, 1};
         return {HeldAxis::none, HeldAxis::none, 1};
     }
-
-    static std::size_t at(int d) { return static_cast<std::size_t>(d); }
 
     const AxisSet& ranges_;
     const Point& shape_;

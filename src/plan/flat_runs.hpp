@@ -43,16 +43,10 @@ struct FlatBox {
 class FlatWork {
 public:
     explicit FlatWork(const FlatCyclic& flat) : flat_(flat) {}
-    void step() {
-        if (++steps_ > most_steps) refuse(most_steps);
-    }
+    void step() { count(steps_, most_steps); }
     /// A row or a range is looked at that is kept nowhere.
-    void row() {
-        if (++rows_ > most_rows) refuse(most_rows);
-    }
-    void piece() {
-        if (++pieces_ > most_pieces) refuse(most_pieces);
-    }
+    void row() { count(rows_, most_rows); }
+    void piece() { count(pieces_, most_pieces); }
     /// So many pieces are about to come: refused before they take time.
     void expect(std::int64_t pieces) const {
         if (pieces > most_pieces) refuse(most_pieces);
@@ -62,6 +56,9 @@ public:
     static constexpr std::int64_t most_rows = std::int64_t{1} << 28;
 
 private:
+    void count(std::int64_t& counter, std::int64_t most) {
+        if (++counter > most) refuse(most);
+    }
     [[noreturn]] void refuse(std::int64_t most) const;
 
     const FlatCyclic& flat_;

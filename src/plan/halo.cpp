@@ -196,21 +196,18 @@ void GhostBoxes::into_overlapping(std::int64_t block, const Region& interior, co
 
 std::vector<std::int64_t> GhostBoxes::readers_of(std::span<const std::int64_t> blocks) {
     std::vector<std::int64_t> readers;
-    for (const std::int64_t block : blocks) add_readers_of(block, readers);
+    for (const std::int64_t block : blocks) {
+        const Region interior = floorplan_.region(block);
+        if (interior.empty()) continue;
+        for (const Region& slab : slabs(interior, exchange_.upper, exchange_.lower)) {
+            find_images(slab);
+            for (const Image& image : images_)
+                if (!is_itself(image, block)) readers.push_back(image.block);
+        }
+    }
     std::ranges::sort(readers);
     readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
     return readers;
-}
-
-/// Some perhaps repeatedly.
-void GhostBoxes::add_readers_of(std::int64_t block, std::vector<std::int64_t>& readers) {
-    const Region interior = floorplan_.region(block);
-    if (interior.empty()) return;
-    for (const Region& slab : slabs(interior, exchange_.upper, exchange_.lower)) {
-        find_images(slab);
-        for (const Image& image : images_)
-            if (!is_itself(image, block)) readers.push_back(image.block);
-    }
 }
 
 namespace {

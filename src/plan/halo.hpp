@@ -103,7 +103,6 @@ private:
     std::vector<Region> slabs(const Region& interior, const Point& lower, const Point& upper) const;
     void visit_meeting(const Box& sender, const Box& reader, const BlockPair& blocks,
                        const Visit& visit);
-    void add_readers_of(std::int64_t block, std::vector<std::int64_t>& readers);
     void into_overlapping(std::int64_t block, const Region& interior, const Visit& visit);
 
     const FloorPlan& floorplan_;

@@ -218,30 +218,6 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
     });
 }
 
-/// What meets, by the other side's block.
-class IndexMatches {
-public:
-    void add(std::int64_t block, std::int64_t source_flat, std::int64_t destination_flat) {
-        if (last_ == by_block_.end() || last_->first != block)
-            last_ = by_block_.try_emplace(block).first;
-        last_->second.source.push_back(source_flat);
-        last_->second.destination.push_back(destination_flat);
-    }
-
-    /// Calls visit(block, piece) by ascending block.
-    template <class Visit>
-    void for_each_piece(Visit&& visit) {
-        for (auto& [block, piece] : by_block_) {
-            order_by_destination(piece);
-            visit(block, std::move(piece));
-        }
-    }
-
-private:
-    std::map<std::int64_t, IndexPiece> by_block_;
-    std::map<std::int64_t, IndexPiece>::iterator last_ = by_block_.end();
-};
-
 }  // namespace
 
 void order_by_destination(IndexPiece& piece) {
@@ -267,7 +243,14 @@ void index_pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
         return frame.index(side, frame.t_of(other(side), index));
     };
     const BlockElements elements(own.near(), own.block);
-    IndexMatches found;
+    std::map<std::int64_t, IndexPiece> found;  // by the other side's block
+    auto last = found.end();
+    const auto keep = [&](std::int64_t peer, std::int64_t sent, std::int64_t received) {
+        if (last == found.end() || last->first != peer)
+            last = found.try_emplace(peer, IndexPiece{own.pair_with(peer), {}, {}}).first;
+        last->second.source.push_back(sent);
+        last->second.destination.push_back(received);
+    };
     HolderFinder sending(source), receiving(destination);
     const bool all = own.needs_all(), once = holds_once(source);
     const auto send = [&](const Point& global, std::int64_t flat, const auto& receivers) {
@@ -275,11 +258,11 @@ void index_pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
         for (const Place& at : receivers)
             if (once || sender(source, *senders, destination.owner(at.block), own.nodes) ==
                             Place{own.block, flat})
-                found.add(at.block, flat, at.flat);
+                keep(at.block, flat, at.flat);
     };
     const auto receive = [&](std::int64_t flat, const auto& senders) {
         const Place& from = sender(source, senders, destination.owner(own.block), own.nodes);
-        found.add(from.block, from.flat, flat);
+        keep(from.block, from.flat, flat);
     };
     const auto meet = [&](const Point& global, std::int64_t flat) {
         const Point index = to(there, global);
@@ -296,10 +279,10 @@ void index_pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
         elements, own.region(), own.far(), all,
         [&](const Point& i) { return to(there, i); }, [&](const Point& i) { return to(here, i); },
         meet);
-    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
-        static_cast<BlockPair&>(piece) = own.pair_with(block);
+    for (auto& [peer, piece] : found) {
+        order_by_destination(piece);
         visit(std::move(piece));
-    });
+    }
 }
 
 }  // namespace datamover::plan

@@ -124,6 +124,7 @@ PlanTerm canonical(const PlanLayouts& layouts, PlanTerm term) {
     }
     auto* r = std::get_if<Redistribution>(&term);
     if (r) r->flip = plan::flips_in(r->flip, r->destination_region.shape());
+    if (r && std::ranges::is_sorted(r->axes)) r->axes.clear();
     // These hold every element of their domains; without replicas, once.
     const auto hold = [&](std::int64_t most_replicas) {
         return std::ranges::all_of(both_sides, [&](Side side) {
@@ -239,14 +240,6 @@ bool MotionPlan::operator==(const MotionPlan& other) const {
     return PlanLayouts::operator==(other) && terms_ == other.terms_;
 }
 
-namespace {
-
-std::vector<int> given_axes(const std::vector<int>& axes) {
-    return std::ranges::is_sorted(axes) ? std::vector<int>{} : axes;
-}
-
-}  // namespace
-
 MotionPlan redistribute(const Layout& source, const Region& source_region,
                         const Layout& destination, const Region& destination_region,
                         const std::vector<int>& axes, bool partial, const std::vector<bool>& flip) {
@@ -254,8 +247,8 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
     plan::check_axes(axes, source.dims());
     plan::check_region_inside(source_region, source.domain(), "source");
     plan::check_region_inside(destination_region, destination.domain(), "destination");
-    plan.add(Redistribution{source_region, destination_region, given_axes(axes), partial, false,
-                            false, flip});
+    plan.add(
+        Redistribution{source_region, destination_region, axes, partial, false, false, flip});
     return plan;
 }
 
@@ -271,7 +264,7 @@ MotionPlan redistribute(const Layout& source, const Layout& destination,
         moved = needed;  // the lists need only some of it
     }
     const Region from = plan::permuted(moved, plan::inverse_axes(axes));
-    plan.add(Redistribution{from, moved, given_axes(axes), partial});
+    plan.add(Redistribution{from, moved, axes, partial});
     return plan;
 }
 

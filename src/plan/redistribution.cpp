@@ -133,7 +133,7 @@ private:
                 at[f_.dim(far_, k)] = peer.coordinate;
                 axes[i] = peer.axis;
             }
-            own_.for_each_replica(grid, grid.block_at(at), [&](const BlockPair& blocks) {
+            own_.for_each_replica(grid.block_at(at), [&](const BlockPair& blocks) {
                 visit_(ProductPiece{blocks, axes});
             });
         });

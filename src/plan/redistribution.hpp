@@ -101,14 +101,16 @@ struct BlockOfTerm {
     /// Whether the peer, a block of the other side, is not served by a nearer replica of the
     /// source block.
     bool meets(std::int64_t peer) const;
-    /// Calls visit(BlockPair) for the replicas of a block of the other side, a grid, with which
-    /// this one exchanges elements. `first` is the block of the first replica.
+    /// Calls visit(BlockPair) for the replicas of a block of the other side with which this one
+    /// exchanges elements. `first` is the block of the first replica.
     template <class Visit>
-    void for_each_replica(const BlockCyclic& grid, std::int64_t first, Visit&& visit) const {
+    void for_each_replica(std::int64_t first, Visit&& visit) const {
+        const BlockCyclic* grid = far().block_cyclic();
+        if (!grid) return visit(pair_with(first));
         if (own == Side::destination)
-            return visit(pair_with(nearest_replica(grid, first, near().owner(block), nodes)));
-        const std::int64_t grid_size = grid.num_blocks() / grid.replicas();
-        for (std::int64_t peer = first; peer < grid.num_blocks(); peer += grid_size)
+            return visit(pair_with(nearest_replica(*grid, first, near().owner(block), nodes)));
+        const std::int64_t grid_size = grid->num_blocks() / grid->replicas();
+        for (std::int64_t peer = first; peer < grid->num_blocks(); peer += grid_size)
             if (meets(peer)) visit(pair_with(peer));
     }
 };

@@ -108,21 +108,13 @@ public:
         elems_ = geometry::add(elems_, ranges.elems);
         runs_ += unbroken ? ranges.count : ranges.elems;
     }
-    void add(const ProductPiece& product) {
-        add(product,
-            [&](const BlockMemory& block) { return lines_of(product.axes, block, side_); });
-    }
-    void add(const ReshapePiece& reshape) {
-        add(reshape, [&](const BlockMemory& block) {
-            std::vector<Line> lines;
-            const Region& box = reshape.box(side_);
-            for (int d = 0; d < box.dims(); ++d)
-                lines.push_back({std::abs(block.strides_bytes[d]), box.extent(d), 1});
-            return lines;
-        });
-    }
-    void add(const IndexPiece& piece) {
-        add(piece, [](const BlockMemory&) { return std::vector<Line>{}; });
+    template <class Content>
+    void add(const Content& content) {
+        const BlockMemory* block = block_of(content);
+        const std::int64_t size = content.size();
+        if (size == 0 || block == nullptr) return;
+        elems_ = geometry::add(elems_, size);
+        runs_ += runs_of(size, lines(content, *block));
     }
 
     std::int64_t mean_bytes() const {
@@ -131,14 +123,17 @@ public:
     }
 
 private:
-    template <class Content, class LinesIn>
-    void add(const Content& content, LinesIn&& lines_in) {
-        const BlockMemory* block = block_of(content);
-        const std::int64_t size = content.size();
-        if (size == 0 || block == nullptr) return;
-        elems_ = geometry::add(elems_, size);
-        runs_ += runs_of(size, lines_in(*block));
+    std::vector<Line> lines(const ProductPiece& product, const BlockMemory& block) const {
+        return lines_of(product.axes, block, side_);
     }
+    std::vector<Line> lines(const ReshapePiece& reshape, const BlockMemory& block) const {
+        std::vector<Line> lines;
+        const Region& box = reshape.box(side_);
+        for (int d = 0; d < box.dims(); ++d)
+            lines.push_back({std::abs(block.strides_bytes[d]), box.extent(d), 1});
+        return lines;
+    }
+    std::vector<Line> lines(const IndexPiece&, const BlockMemory&) const { return {}; }
     template <class Blocks>
     const BlockMemory* block_of(const Blocks& b) const {
         return memory_.find(b.block(side_));
