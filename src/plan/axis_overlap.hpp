@@ -53,7 +53,10 @@ public:
 
     /// Positions that two coordinates share. Cost and limit are those of the next.
     std::int64_t shared(std::int64_t source, std::int64_t destination) const {
-        return shared(source, source + 1, destination, destination + 1);
+        if (below_.empty()) return shared(source, source + 1, destination, destination + 1);
+        const std::int64_t row_length = axes_.destination.coordinates + 1;
+        const std::int64_t* const row = &below_[to_index(source * row_length + destination)];
+        return row[row_length + 1] - row[row_length] - row[1] + row[0];
     }
     /// Positions that two half-open ranges of coordinates share. O(1) for small grids, and where
     /// one range is all coordinates; otherwise cost and limit are those of intersect().
@@ -96,6 +99,26 @@ public:
 
     /// Elements that go from one grid position to another, given by their coordinates.
     std::int64_t elems(const Point& source, const Point& destination) const;
+    /// Calls visit(i, elems) for those of the destinations to which something goes from `source`.
+    /// Neighbours in the list that share coordinates are quick.
+    template <class Visit>
+    void for_each_destination(const Point& source,
+                              const std::vector<std::optional<Point>>& destinations,
+                              Visit&& visit) const {
+        std::vector<std::int64_t> factors(axes_.size(), 0);
+        Point last = Point::filled(static_cast<int>(axes_.size()), -1);
+        for (std::size_t i = 0; i < destinations.size(); ++i) {
+            if (!destinations[i]) continue;
+            std::int64_t product = 1;
+            for (std::size_t k = 0; k < axes_.size(); ++k) {
+                const std::int64_t at = (*destinations[i])[static_cast<int>(k)];
+                if (std::exchange(last[static_cast<int>(k)], at) != at)
+                    factors[k] = axes_[k].shared(source[source_dim_[k]], at);
+                product *= factors[k];
+            }
+            if (product > 0) visit(i, product);
+        }
+    }
     std::int64_t elems(Side side, const Point& position) const;
     /// Number of positions of the other side with which a position shares something.
     std::int64_t peers(Side side, const Point& position) const;

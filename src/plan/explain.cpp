@@ -64,11 +64,9 @@ void for_each_pair(const GridOverlap& overlap, int64_t begin, int64_t end, Visit
     for (int64_t r = begin; r < end; ++r) {
         const auto from = position_of(r, overlap.layout(Side::source));
         if (!from || overlap.elems(Side::source, *from) == 0) continue;
-        for (int64_t to = begin; to < end; ++to) {
-            const auto& at = places[to_index(to - begin)];
-            const int64_t n = at ? overlap.elems(*from, *at) : 0;
-            if (n > 0) visit(r, to, n);
-        }
+        overlap.for_each_destination(*from, places, [&](std::size_t i, int64_t n) {
+            visit(r, begin + static_cast<int64_t>(i), n);
+        });
     }
 }
 

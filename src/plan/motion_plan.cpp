@@ -3,7 +3,6 @@
 #include "datamover/motion_plan.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "coverage.hpp"
@@ -15,33 +14,32 @@
 namespace datamover::plan {
 namespace {
 
-WorkedOut::Terms terms_by_rank(const MotionPlan& plan) {
-    WorkedOut::Terms terms;
-    for (std::int64_t i = 0; i < plan.size(); ++i) {
-        if (const auto* section = std::get_if<SectionCopy>(&plan[i])) {
-            terms.sections.source.push_back({plan.source().owner(section->source_block), i});
-            terms.sections.destination.push_back(
-                {plan.destination().owner(section->destination_block), i});
-        } else {
-            terms.others.push_back(i);
-        }
+PerSide<std::vector<WorkedOut::OwnedTerm>> terms_by_rank(const MotionPlan& plan) {
+    PerSide<std::vector<WorkedOut::OwnedTerm>> terms;
+    const auto rank_of = [&](const SectionCopy* section, Side side) {
+        if (!section) return WorkedOut::any_rank;
+        return plan.layout(side).owner(side == Side::source ? section->source_block
+                                                            : section->destination_block);
+    };
+    for (const Side side : both_sides) {
+        for (std::int64_t i = 0; i < plan.size(); ++i)
+            terms[side].push_back({rank_of(std::get_if<SectionCopy>(&plan[i]), side), i});
+        std::ranges::stable_sort(terms[side], {}, &WorkedOut::OwnedTerm::rank);
     }
-    for (const Side side : both_sides)
-        std::ranges::stable_sort(terms.sections[side], {}, &WorkedOut::OwnedTerm::rank);
     return terms;
 }
 
 }  // namespace
 
 std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Side side) {
-    const auto& terms = WorkedOut::of(plan).terms.get([&] { return terms_by_rank(plan); });
-    const auto& sections = terms.sections[side];
-    if (sections.empty()) return terms.others;
-    std::vector<std::int64_t> own, all;
-    auto owned = std::ranges::lower_bound(sections, rank, {}, &WorkedOut::OwnedTerm::rank);
-    for (; owned != sections.end() && owned->rank == rank; ++owned) own.push_back(owned->term);
-    std::ranges::merge(own, terms.others, std::back_inserter(all));
-    return all;
+    const auto& terms = WorkedOut::of(plan).terms.get([&] { return terms_by_rank(plan); })[side];
+    std::vector<std::int64_t> found;
+    for (const std::int64_t of : {WorkedOut::any_rank, rank}) {
+        auto owned = std::ranges::lower_bound(terms, of, {}, &WorkedOut::OwnedTerm::rank);
+        for (; owned != terms.end() && owned->rank == of; ++owned) found.push_back(owned->term);
+    }
+    std::ranges::sort(found);
+    return found;
 }
 
 void WorkedOut::forget(MotionPlan& plan) {

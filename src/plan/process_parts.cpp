@@ -90,7 +90,6 @@ private:
         if (in_place_ && piece.source_block == piece.destination_block) drop_what_stays(piece);
         if (piece.size() > 0) add(std::move(piece));
     }
-    /// Between ranges that lie alike there are no such pieces: each moves something.
     void take(RangesPiece& piece) { add(std::move(piece)); }
 
     template <class Axes>
@@ -133,6 +132,12 @@ private:
 
     void collect(const Redistribution& r) {
         if (r.source_region.empty()) return;
+        // Ranges hold each element once. Their pieces are not looked at one by one.
+        const bool all_stays = in_place_ && layouts_.source().flat_cyclic() &&
+                               layouts_.source() == layouts_.destination() &&
+                               r.source_region == r.destination_region && r.axes.empty() &&
+                               r.flip.empty();
+        if (all_stays) return;
         for (const std::int64_t block : layouts_.layout(side_).blocks_of(rank_))
             plan::pieces_of({layouts_, r, side_, block, nodes_}, [this](plan::BlockPiece&& piece) {
                 std::visit([this](auto& content) { take(content); }, piece);

@@ -17,14 +17,12 @@ struct WorkedOut {
     struct OwnedTerm {
         std::int64_t rank = 0, term = 0;
     };
-    /// The terms by the processes between which they go, so that a process need not walk over the
-    /// sections of all others.
-    struct Terms {
-        PerSide<std::vector<OwnedTerm>> sections;  // by rank, then term
-        std::vector<std::int64_t> others;          // those that any process may take part in
-    };
+    /// The rank of terms in which any process may take part.
+    static constexpr std::int64_t any_rank = -1;
 
-    geometry::FirstUse<Terms> terms;
+    /// The terms by the processes between which they go, so that a process need not walk over the
+    /// sections of all others: by rank, then term.
+    geometry::FirstUse<PerSide<std::vector<OwnedTerm>>> terms;
     geometry::FirstUse<std::vector<std::int64_t>> digests;  // of the two layouts and each term
 
     /// Forgets what is known about a plan whose terms have changed; its copies keep theirs.

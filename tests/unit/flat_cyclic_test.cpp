@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "layout_oracle.hpp"
+#include "plan/process_parts.hpp"
 
 namespace datamover {
 namespace {
@@ -227,6 +228,16 @@ TEST(FlatCyclic, SingleElementsDealtToManyProcesses) {
             ASSERT_EQ(b.at(e.block, e.local), layout_oracle::flat_of(e.global, shape.to_vector()));
         layout_oracle::carry_out(plan.reversed(), b, back, layout_oracle::Way::direct);
         EXPECT_EQ(back.data, a.data);
+    }
+}
+
+TEST(FlatCyclic, NothingMovesBetweenTheSameSectionsOfOneArray) {
+    const Layout flat = FlatCyclic(Point{1000, 7}, 9, 2);
+    const Region section(Point{100, 0}, Point{900, 7});
+    const MotionPlan plan = redistribute(flat, section, flat, section);
+    for (const Side side : both_sides) {
+        EXPECT_EQ(elems_of(plan::parts_of(plan, 0, side, {})), 2799);
+        EXPECT_EQ(elems_of(plan::parts_of(plan, 0, side, {}, true)), 0);
     }
 }
 
