@@ -59,7 +59,7 @@ void PartBuilder::add(std::int64_t peer, std::int64_t term, const BlockPair& blo
 }
 
 void PartBuilder::add(std::int64_t peer, std::int64_t term, const BlockPair& blocks, Piece piece) {
-    others_.push_back(std::move(piece));
+    others_.emplace_back().push_back(std::move(piece));
     push(peer, term, blocks, -static_cast<std::int64_t>(others_.size()));
 }
 
@@ -108,7 +108,11 @@ PairPart PartBuilder::part_of(std::span<const Entry> entries) {
     for (const Entry& entry : entries) {
         if (entry.shape < 0) {
             finish_list();
-            part.pieces.push_back(std::move(others_[static_cast<std::size_t>(-1 - entry.shape)]));
+            std::vector<Piece>& other = others_[static_cast<std::size_t>(-1 - entry.shape)];
+            if (part.pieces.empty())
+                part.pieces = std::move(other);
+            else
+                part.pieces.push_back(std::move(other.front()));
             continue;
         }
         const auto shape = static_cast<std::size_t>(entry.shape);

@@ -72,7 +72,8 @@ private:
 
     std::vector<Entry> entries_;
     ShapeTable shapes_;
-    std::vector<Piece> others_;
+    /// Each in a vector of its own, which can become a part without moving the piece: it is large.
+    std::vector<std::vector<Piece>> others_;
     std::vector<std::int64_t> number_in_list_;  ///< of each shape, in the list that is made, or -1
     std::int64_t term_ = -1;
     std::size_t first_of_term_ = 0;
