@@ -229,9 +229,7 @@ private:
         PerSide<RelationSide> sides = sides_;
         sides[other(kept)].memory = nullptr;
         const Region& box = content.box(kept);
-        BoxList half{{BoxShape{box.dims(), {}}},
-                     {{content, 0}},
-                     box.size()};
+        BoxList half{{BoxShape{box.dims(), {}}}, {{content, 0}}, box.size()};
         for (int d = 0; d < box.dims(); ++d)
             half.shapes.front().axis[static_cast<std::size_t>(d)] = {box.lo()[d], box.lo()[d],
                                                                      box.extent(d), d, d};

@@ -77,9 +77,7 @@ void for_each_touch(const BoundParts& parts, Side side, Visit&& visit) {
                 continue;
             }
             for (const PlacedBox& box : list->boxes)
-                visit(Touch{&array, side, peer.rank,
-                            Piece{product_of(box,
-                                             list->shape_of(box))}});
+                visit(Touch{&array, side, peer.rank, Piece{product_of(box, list->shape_of(box))}});
         }
 }
 

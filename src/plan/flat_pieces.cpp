@@ -135,6 +135,7 @@ public:
 
     /// Between the flat layout and one whose blocks are products of sets.
     void operator()() {
+        // A piece of a row takes 3 steps, and a box pays where it comes again 16 times.
         const FlatCounts counts = count_flat_boxes(side.flat, side.region);
         const bool by_runs =
             can_walk_rows(counts) &&
@@ -266,8 +267,7 @@ private:
             Point t = w.lo();
             for (int k = 0; k < side.dims(); ++k)
                 t[k] += run.other[side.f.dim(other(side.side), k)];
-            refuse_missing(side.layout, own_.block, side.side,
-                           side.f.index(other(side.side), t));
+            refuse_missing(side.layout, own_.block, side.side, side.f.index(other(side.side), t));
         });
     }
 
@@ -313,16 +313,15 @@ private:
     }
 
     /// Whether pairs of boxes would be many, or take longer than going through all elements of a
-    /// block, which working out its runs may come to.
+    /// block, which working out its runs may come to: a pair of boxes takes as long as 64 elements.
     bool pays_by_runs() const {
         const FlatCounts from = count_flat_boxes(from_.side.flat, from_.side.region);
         const FlatCounts to = count_flat_boxes(to_.side.flat, to_.side.region);
         const std::int64_t senders = from_.side.flat.num_filled_blocks();
         const std::int64_t elems = from_.side.region.size() / std::max<std::int64_t>(senders, 1);
         return can_walk_rows(from) && can_walk_rows(to) &&
-               runs_pay(geometry::bounded_multiply(from.boxes, to.boxes), 256,
-                        FlatWork::most_steps, elems, 64,
-                        std::max(senders, to_.side.flat.num_filled_blocks()));
+               runs_pay(geometry::bounded_multiply(from.boxes, to.boxes), 256, FlatWork::most_steps,
+                        elems, 64, std::max(senders, to_.side.flat.num_filled_blocks()));
     }
 
     /// The destination's array is walked by the indices of the source's.

@@ -276,9 +276,8 @@ void index_pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
         }
     };
     for_each_that_may_meet(
-        elements, own.region(), own.far(), all,
-        [&](const Point& i) { return to(there, i); }, [&](const Point& i) { return to(here, i); },
-        meet);
+        elements, own.region(), own.far(), all, [&](const Point& i) { return to(there, i); },
+        [&](const Point& i) { return to(here, i); }, meet);
     for (auto& [peer, piece] : found) {
         order_by_destination(piece);
         visit(std::move(piece));

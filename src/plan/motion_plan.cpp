@@ -144,9 +144,8 @@ PlanLayouts::PlanLayouts(Layout source, Layout destination)
     if (!layouts_.source.valid() || !layouts_.destination.valid())
         throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
     if (layouts_.source.nprocs() != layouts_.destination.nprocs())
-        throw make_error(ErrorCode::mismatch, "the source layout is for ",
-                         layouts_.source.nprocs(), " processes, the destination layout for ",
-                         layouts_.destination.nprocs());
+        throw make_error(ErrorCode::mismatch, "the source layout is for ", layouts_.source.nprocs(),
+                         " processes, the destination layout for ", layouts_.destination.nprocs());
 }
 
 bool PlanLayouts::operator==(const PlanLayouts& other) const {
@@ -245,8 +244,7 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
     plan::check_axes(axes, source.dims());
     plan::check_region_inside(source_region, source.domain(), "source");
     plan::check_region_inside(destination_region, destination.domain(), "destination");
-    plan.add(
-        Redistribution{source_region, destination_region, axes, partial, false, false, flip});
+    plan.add(Redistribution{source_region, destination_region, axes, partial, false, false, flip});
     return plan;
 }
 

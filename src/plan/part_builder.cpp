@@ -66,8 +66,7 @@ void PartBuilder::add(std::int64_t peer, std::int64_t term, const BlockPair& blo
 void PartBuilder::push(std::int64_t peer, std::int64_t term, const BlockPair& blocks,
                        std::int64_t shape) {
     if (std::exchange(term_, term) != term) end_term();
-    entries_.push_back(
-        {blocks, static_cast<std::int32_t>(peer), static_cast<std::int32_t>(shape)});
+    entries_.push_back({blocks, static_cast<std::int32_t>(peer), static_cast<std::int32_t>(shape)});
 }
 
 void PartBuilder::end_term() {

@@ -62,11 +62,7 @@ class PartCollector {
 public:
     PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes,
                   bool in_place)
-        : layouts_(plan),
-          rank_(rank),
-          side_(side),
-          nodes_(nodes),
-          in_place_(in_place) {
+        : layouts_(plan), rank_(rank), side_(side), nodes_(nodes), in_place_(in_place) {
         if (!nodes.empty() && static_cast<std::int64_t>(nodes.size()) != plan.nprocs())
             throw make_error(ErrorCode::mismatch, "the nodes of ", nodes.size(),
                              " ranks were given, the plan is for ", plan.nprocs());
