@@ -72,16 +72,30 @@ struct DictionaryStorage final : EncodedStorage<Encoding::dictionary> {
     }
     void visit(const RunVisitor& visit) const override;
 
-    /// Calls f(const Symbol&) for all symbols, in order.
+    /// Calls f(const Symbol&) for all symbols, in order. In one place, where it is inlined, and
+    /// with copies of its own: for all that the compiler knows, f changes the members.
     template <class F>
     void for_each_symbol(F&& f) const {
-        if (first.length > 0) f(first);
-        for (std::int64_t i = 0; i < keys; ++i) f(table[static_cast<std::size_t>(key(i))]);
+        const Symbol* const symbols = table.data();
+        const KeyReader key = reader();
+        const std::int64_t end = keys;
+        for (std::int64_t i = first.length > 0 ? -1 : 0; i < end; ++i)
+            f(i < 0 ? first : symbols[key(i)]);
     }
-    std::uint64_t key(std::int64_t i) const {
-        const std::int64_t bit = i << key_bits_log2;
-        const std::uint64_t mask = (std::uint64_t{2} << ((1 << key_bits_log2) - 1)) - 1;
-        return (words[static_cast<std::size_t>(bit >> 6)] >> (bit & 63)) & mask;
+
+    /// Reads keys; they must outlive it.
+    struct KeyReader {
+        const std::uint64_t* words;
+        int bits_log2;
+        std::uint64_t mask;
+
+        std::uint64_t operator()(std::int64_t i) const {
+            const std::int64_t bit = i << bits_log2;
+            return (words[bit >> 6] >> (bit & 63)) & mask;
+        }
+    };
+    KeyReader reader() const {
+        return {words.data(), key_bits_log2, (std::uint64_t{2} << ((1 << key_bits_log2) - 1)) - 1};
     }
 
     Symbol first;  ///< of length 0 in an empty relation

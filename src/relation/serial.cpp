@@ -173,7 +173,7 @@ StoragePtr read_dictionary(AddressPair elem, WordReader& in) {
     if (s->first.length < 0 || (s->first.length == 0 && s->keys > 0))
         refuse_serial("a dictionary without a beginning");
     for (std::int64_t i = 0; i < s->keys; ++i)
-        if (s->key(i) >= s->table.size()) refuse_serial("a key without a symbol");
+        if (s->reader()(i) >= s->table.size()) refuse_serial("a key without a symbol");
     return with_checked_symbols(std::move(s));
 }
 
