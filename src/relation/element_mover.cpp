@@ -57,105 +57,7 @@ void require_typed(const ElementUpdate& u) {
         "numbers of another byte order");
 }
 
-}  // namespace
-
-ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem_bytes,
-                           std::int64_t destination_elem_bytes)
-    : update_(update),
-      source_elem_bytes_(source_elem_bytes),
-      destination_elem_bytes_(destination_elem_bytes) {
-    require_size("source", update.source_type, source_elem_bytes);
-    require_size("destination", update.destination_type, destination_elem_bytes);
-    if (update.is_plain_copy()) {
-        if (source_elem_bytes == destination_elem_bytes) return;
-        throw make_error(ErrorCode::wrong_type, "a plain copy needs equal element sizes, got ",
-                         source_elem_bytes, " and ", destination_elem_bytes, " bytes");
-    }
-    require_typed(update);
-    require_factor("alpha", update.alpha, update.destination_type);
-    const bool with_beta = update.op == Op::add && update.beta != one;
-    if (with_beta) require_factor("beta", update.beta, update.destination_type);
-    combine_ = combine_row(update.op, update.destination_type, with_beta);
-    combine_listed_ = combine_listed(update.op, update.destination_type, with_beta);
-    const bool conjugates = update.conjugate && is_complex_type(update.destination_type);
-    const bool scales = update.alpha != one || conjugates;
-    if (scales) scale_ = scale_row(update.destination_type);
-    if (scales || update.source_type != update.destination_type)
-        convert_ = conversion(update.source_type, update.destination_type);
-}
-
-std::string ElementMover::describe() const {
-    if (copies_bytes()) return "copy";
-    std::string text = op_name(update_.op);
-    text += concat(" ", scalar_name(update_.destination_type));
-    if (update_.source_type != update_.destination_type)
-        text += concat(" from ", scalar_name(update_.source_type));
-    return text;
-}
-
-// Without a buffer on its stack: a short row takes no longer than finding its loop.
-void ElementMover::update(const char* source, std::int64_t source_step, char* destination,
-                          std::int64_t destination_step, std::int64_t n) const {
-    if (convert_.first == nullptr)
-        combine_(source, source_step, destination, destination_step, n, update_.beta);
-    else
-        update_through_buffer(source, source_step, destination, destination_step, n);
-}
-
-void ElementMover::update_through_buffer(const char* source, std::int64_t source_step,
-                                         char* destination, std::int64_t destination_step,
-                                         std::int64_t n) const {
-    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
-    for (std::int64_t first = 0; first < n; first += chunk_elems) {
-        const std::int64_t m = std::min(chunk_elems, n - first);
-        prepare(source + first * source_step, source_step, buffer, m);
-        combine_(buffer, destination_elem_bytes_, destination + first * destination_step,
-                 destination_step, m, update_.beta);
-    }
-}
-
-void ElementMover::update_listed(const char* source, const std::int64_t* source_at,
-                                 char* destination, const std::int64_t* destination_at,
-                                 std::int64_t n) const {
-    if (convert_.first == nullptr)
-        return combine_listed_(source, source_at, destination, destination_at, n, update_.beta);
-    const PairsLoop gather = copy_loops().pairs[size_class(source_elem_bytes_)];
-    alignas(64) char packed[chunk_elems * largest_scalar_bytes];
-    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
-    std::array<std::int64_t, chunk_elems> packed_at;
-    std::array<std::int64_t, chunk_elems> buffer_at;
-    for (std::size_t i = 0; i < packed_at.size(); ++i) {
-        packed_at[i] = static_cast<std::int64_t>(i) * source_elem_bytes_;
-        buffer_at[i] = static_cast<std::int64_t>(i) * destination_elem_bytes_;
-    }
-    for (std::int64_t first = 0; first < n; first += chunk_elems) {
-        const std::int64_t m = std::min(chunk_elems, n - first);
-        gather(source_at + first, packed_at.data(), m, source, packed);
-        prepare(packed, source_elem_bytes_, buffer, m);
-        combine_listed_(buffer, buffer_at.data(), destination, destination_at + first, m,
-                        update_.beta);
-    }
-}
-
-void ElementMover::prepare(const char* source, std::int64_t step, char* buffer,
-                           std::int64_t n) const {
-    if (convert_.second == nullptr)
-        convert_.first(source, step, buffer, n);
-    else
-        convert_twice(source, step, buffer, n);
-    if (scale_ != nullptr) scale_(buffer, n, update_.alpha, update_.conjugate);
-}
-
-void ElementMover::convert_twice(const char* source, std::int64_t step, char* buffer,
-                                 std::int64_t n) const {
-    alignas(64) char between[chunk_elems * largest_scalar_bytes];
-    convert_.first(source, step, between, n);
-    convert_.second(between, convert_.between_bytes, buffer, n);
-}
-
 // Loops that convert, scale or combine a row of scalars.
-
-namespace {
 
 using scalar::load;
 using scalar::store;
@@ -175,42 +77,43 @@ void convert_loop(const char* source, std::int64_t step, char* buffer, std::int6
         convert_all(step);
 }
 
-template <Op op, class T, bool with_beta>
-inline T combined(T in_place, T arriving, T beta) {
-    if constexpr (with_beta)
-        return scalar::add(scalar::multiply(beta, in_place), arriving);
-    else
-        return scalar::combine<op>(in_place, arriving);
+/// Combines n elements, the i-th of which lie at from(i) and to(i).
+template <Op op, class T, bool with_beta, class From, class To>
+[[gnu::always_inline]] inline void combine_all(std::int64_t n, std::complex<double> factor,
+                                               From&& from, To&& to) {
+    const T beta = scalar::convert<T>(factor);
+    for (std::int64_t i = 0; i < n; ++i) {
+        char* d = to(i);
+        const T in_place = load<T>(d), arriving = load<T>(from(i));
+        if constexpr (with_beta)
+            store(d, scalar::add(scalar::multiply(beta, in_place), arriving));
+        else
+            store(d, scalar::combine<op>(in_place, arriving));
+    }
 }
 
 template <Op op, class T, bool with_beta>
 void combine_loop(const char* source, std::int64_t source_step, char* destination,
                   std::int64_t destination_step, std::int64_t n, std::complex<double> factor) {
     constexpr std::int64_t size = sizeof(T);
-    const T beta = scalar::convert<T>(factor);
-    if (source_step == size && destination_step == size) {
-        for (std::int64_t i = 0; i < n; ++i) {
-            char* d = destination + i * size;
-            store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + i * size), beta));
-        }
-    } else {
-        for (std::int64_t i = 0; i < n; ++i) {
-            char* d = destination + i * destination_step;
-            store(d,
-                  combined<op, T, with_beta>(load<T>(d), load<T>(source + i * source_step), beta));
-        }
-    }
+    const auto combine = [=](std::int64_t from_step, std::int64_t to_step) {
+        combine_all<op, T, with_beta>(
+            n, factor, [=](std::int64_t i) { return source + i * from_step; },
+            [=](std::int64_t i) { return destination + i * to_step; });
+    };
+    if (source_step == size && destination_step == size)
+        combine(size, size);
+    else
+        combine(source_step, destination_step);
 }
 
 template <Op op, class T, bool with_beta>
 void combine_listed_loop(const char* source, const std::int64_t* source_at, char* destination,
                          const std::int64_t* destination_at, std::int64_t n,
                          std::complex<double> factor) {
-    const T beta = scalar::convert<T>(factor);
-    for (std::int64_t i = 0; i < n; ++i) {
-        char* d = destination + destination_at[i];
-        store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + source_at[i]), beta));
-    }
+    combine_all<op, T, with_beta>(
+        n, factor, [=](std::int64_t i) { return source + source_at[i]; },
+        [=](std::int64_t i) { return destination + destination_at[i]; });
 }
 
 template <class T>
@@ -227,29 +130,11 @@ void scale_loop(char* buffer, std::int64_t n, std::complex<double> factor, bool 
     }
 }
 
-/// Between types that are no small floats.
-ConvertRow wide_row(ScalarType from, ScalarType to) {
-    return scalar::with_wide_type(from, [&]<class From>() {
-        return scalar::with_wide_type(
-            to, []<class To>() -> ConvertRow { return convert_loop<From, To>; });
+ConvertRow conversion(ScalarType from, ScalarType to) {
+    return scalar::with_type(from, [&]<class From>() {
+        return scalar::with_type(to,
+                                 []<class To>() -> ConvertRow { return convert_loop<From, To>; });
     });
-}
-
-/// From a small float to a float of 32 bits, and from Wide to a small float.
-ConvertRow widening_row(ScalarType from) {
-    return scalar::with_small_type(
-        from, []<class From>() -> ConvertRow { return convert_loop<From, float>; });
-}
-template <class Wide>
-ConvertRow rounding_row(ScalarType to) {
-    return scalar::with_small_type(to,
-                                   []<class To>() -> ConvertRow { return convert_loop<Wide, To>; });
-}
-
-/// Small floats of one type, as they are.
-ConvertRow copy_row(ScalarType type) {
-    return scalar_bytes(type) == 1 ? convert_loop<std::uint8_t, std::uint8_t>
-                                   : convert_loop<std::uint16_t, std::uint16_t>;
 }
 
 /// Calls make.operator()<op, with_beta>() for the combination.
@@ -271,43 +156,101 @@ auto with_op(Op op, bool with_beta, Make&& make) {
     return make.template operator()<Op::replace, false>();
 }
 
-}  // namespace
-
-Conversion conversion(ScalarType from, ScalarType to) {
-    using scalar::is_small;
-    constexpr std::int64_t float_bytes = 4;
-    const bool is_double = from == ScalarType::float64 || from == ScalarType::complex128;
-    if (!is_small(from) && !is_small(to)) return {wide_row(from, to)};
-    if (from == to) return {copy_row(from)};
-    if (is_small(from) && to == ScalarType::float32) return {widening_row(from)};
-    if (is_small(from))
-        return {widening_row(from),
-                is_small(to) ? rounding_row<float>(to) : wide_row(ScalarType::float32, to),
-                float_bytes};
-    if (from == ScalarType::float32) return {rounding_row<float>(to)};
-    if (from == ScalarType::float64) return {rounding_row<double>(to)};
-    if (is_double)
-        return {wide_row(from, ScalarType::float64), rounding_row<double>(to), 2 * float_bytes};
-    return {wide_row(from, ScalarType::float32), rounding_row<float>(to), float_bytes};
-}
-
-CombineRow combine_row(Op op, ScalarType type, bool with_beta) {
+CombineLoops combine_loops(Op op, ScalarType type, bool with_beta) {
     return scalar::with_type(type, [&]<class T>() {
-        return with_op(op, with_beta,
-                       []<Op o, bool beta>() -> CombineRow { return combine_loop<o, T, beta>; });
-    });
-}
-
-CombineListed combine_listed(Op op, ScalarType type, bool with_beta) {
-    return scalar::with_type(type, [&]<class T>() {
-        return with_op(op, with_beta, []<Op o, bool beta>() -> CombineListed {
-            return combine_listed_loop<o, T, beta>;
+        return with_op(op, with_beta, []<Op o, bool beta>() -> CombineLoops {
+            return {combine_loop<o, T, beta>, combine_listed_loop<o, T, beta>};
         });
     });
 }
 
 ScaleRow scale_row(ScalarType type) {
-    return scalar::with_type(type, [&]<class T>() -> ScaleRow { return scale_loop<T>; });
+    return scalar::with_type(type, []<class T>() -> ScaleRow { return scale_loop<T>; });
+}
+
+}  // namespace
+
+ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem_bytes,
+                           std::int64_t destination_elem_bytes)
+    : update_(update),
+      source_elem_bytes_(source_elem_bytes),
+      destination_elem_bytes_(destination_elem_bytes) {
+    require_size("source", update.source_type, source_elem_bytes);
+    require_size("destination", update.destination_type, destination_elem_bytes);
+    if (update.is_plain_copy()) {
+        if (source_elem_bytes == destination_elem_bytes) return;
+        throw make_error(ErrorCode::wrong_type, "a plain copy needs equal element sizes, got ",
+                         source_elem_bytes, " and ", destination_elem_bytes, " bytes");
+    }
+    require_typed(update);
+    require_factor("alpha", update.alpha, update.destination_type);
+    const bool with_beta = update.op == Op::add && update.beta != one;
+    if (with_beta) require_factor("beta", update.beta, update.destination_type);
+    combine_ = combine_loops(update.op, update.destination_type, with_beta);
+    const bool conjugates = update.conjugate && is_complex_type(update.destination_type);
+    const bool scales = update.alpha != one || conjugates;
+    if (scales) scale_ = scale_row(update.destination_type);
+    if (scales || update.source_type != update.destination_type)
+        convert_ = conversion(update.source_type, update.destination_type);
+}
+
+std::string ElementMover::describe() const {
+    if (copies_bytes()) return "copy";
+    std::string text = op_name(update_.op);
+    text += concat(" ", scalar_name(update_.destination_type));
+    if (update_.source_type != update_.destination_type)
+        text += concat(" from ", scalar_name(update_.source_type));
+    return text;
+}
+
+// Without a buffer on its stack: a short row takes no longer than finding its loop.
+void ElementMover::update(const char* source, std::int64_t source_step, char* destination,
+                          std::int64_t destination_step, std::int64_t n) const {
+    if (convert_ == nullptr)
+        combine_.row(source, source_step, destination, destination_step, n, update_.beta);
+    else
+        update_through_buffer(source, source_step, destination, destination_step, n);
+}
+
+void ElementMover::update_through_buffer(const char* source, std::int64_t source_step,
+                                         char* destination, std::int64_t destination_step,
+                                         std::int64_t n) const {
+    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
+    for (std::int64_t first = 0; first < n; first += chunk_elems) {
+        const std::int64_t m = std::min(chunk_elems, n - first);
+        prepare(source + first * source_step, source_step, buffer, m);
+        combine_.row(buffer, destination_elem_bytes_, destination + first * destination_step,
+                     destination_step, m, update_.beta);
+    }
+}
+
+void ElementMover::update_listed(const char* source, const std::int64_t* source_at,
+                                 char* destination, const std::int64_t* destination_at,
+                                 std::int64_t n) const {
+    if (convert_ == nullptr)
+        return combine_.listed(source, source_at, destination, destination_at, n, update_.beta);
+    const PairsLoop gather = copy_loops().pairs[size_class(source_elem_bytes_)];
+    alignas(64) char packed[chunk_elems * largest_scalar_bytes];
+    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
+    std::array<std::int64_t, chunk_elems> packed_at;
+    std::array<std::int64_t, chunk_elems> buffer_at;
+    for (std::size_t i = 0; i < packed_at.size(); ++i) {
+        packed_at[i] = static_cast<std::int64_t>(i) * source_elem_bytes_;
+        buffer_at[i] = static_cast<std::int64_t>(i) * destination_elem_bytes_;
+    }
+    for (std::int64_t first = 0; first < n; first += chunk_elems) {
+        const std::int64_t m = std::min(chunk_elems, n - first);
+        gather(source_at + first, packed_at.data(), m, source, packed);
+        prepare(packed, source_elem_bytes_, buffer, m);
+        combine_.listed(buffer, buffer_at.data(), destination, destination_at + first, m,
+                        update_.beta);
+    }
+}
+
+void ElementMover::prepare(const char* source, std::int64_t step, char* buffer,
+                           std::int64_t n) const {
+    convert_(source, step, buffer, n);
+    if (scale_ != nullptr) scale_(buffer, n, update_.alpha, update_.conjugate);
 }
 
 // Names of scalar types and update operations, and scalar sizes.
