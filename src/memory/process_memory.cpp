@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "geometry/make_error.hpp"
@@ -16,36 +17,18 @@ namespace {
 constexpr std::size_t most_pieces = 1024;
 constexpr std::size_t most_bytes = std::size_t{1} << 30;
 
-/// Gives a list of pieces away in portions.
-class Portions {
-public:
-    explicit Portions(const std::vector<MemoryPiece>& pieces) : pieces_(pieces) {}
-
-    std::size_t left() const { return piece_ < pieces_.size() ? pieces_[piece_].bytes - used_ : 0; }
-    iovec take(std::size_t bytes) {
-        iovec portion{static_cast<char*>(pieces_[piece_].data) + used_, bytes};
-        used_ += bytes;
-        if (used_ == pieces_[piece_].bytes) {
-            ++piece_;
-            used_ = 0;
-        }
-        return portion;
+/// Moves the first bytes of a list of pieces to a batch, where they may make its last one longer.
+void take(std::span<MemoryPiece>& from, std::size_t bytes, std::vector<iovec>& list,
+          std::size_t& count) {
+    MemoryPiece& piece = from.front();
+    if (count > 0 && static_cast<char*>(list.back().iov_base) + list.back().iov_len == piece.data) {
+        list.back().iov_len += bytes;
+    } else {
+        list.push_back({piece.data, bytes});
+        ++count;
     }
-
-private:
-    const std::vector<MemoryPiece>& pieces_;
-    std::size_t piece_ = 0, used_ = 0;
-};
-
-/// Appends a portion to a batch, or makes the batch's last one longer.
-void append(std::vector<iovec>& list, std::size_t& count, const iovec& portion) {
-    if (count > 0 &&
-        static_cast<char*>(list.back().iov_base) + list.back().iov_len == portion.iov_base) {
-        list.back().iov_len += portion.iov_len;
-        return;
-    }
-    list.push_back(portion);
-    ++count;
+    piece = {static_cast<char*>(piece.data) + bytes, piece.bytes - bytes};
+    if (piece.bytes == 0) from = from.subspan(1);
 }
 
 }  // namespace
@@ -57,19 +40,18 @@ bool read_from_process(std::int64_t pid, std::uint64_t address, void* to, std::s
            static_cast<ssize_t>(bytes);
 }
 
-ProcessCopy::ProcessCopy(std::int64_t pid, Direction direction,
-                         const std::vector<MemoryPiece>& here,
-                         const std::vector<MemoryPiece>& there)
+ProcessCopy::ProcessCopy(std::int64_t pid, Direction direction, std::vector<MemoryPiece> here,
+                         std::vector<MemoryPiece> there)
     : pid_(static_cast<pid_t>(pid)), direction_(direction) {
-    Portions mine(here), theirs(there);
-    while (mine.left() > 0) {
+    std::span<MemoryPiece> mine(here), theirs(there);
+    while (!mine.empty()) {
         Batch batch{here_.size(), 0, there_.size(), 0, 0};
-        while (mine.left() > 0 && batch.count_here < most_pieces &&
-               batch.count_there < most_pieces && batch.bytes < most_bytes) {
+        while (!mine.empty() && batch.count_here < most_pieces && batch.count_there < most_pieces &&
+               batch.bytes < most_bytes) {
             const std::size_t bytes =
-                std::min({mine.left(), theirs.left(), most_bytes - batch.bytes});
-            append(here_, batch.count_here, mine.take(bytes));
-            append(there_, batch.count_there, theirs.take(bytes));
+                std::min({mine.front().bytes, theirs.front().bytes, most_bytes - batch.bytes});
+            take(mine, bytes, here_, batch.count_here);
+            take(theirs, bytes, there_, batch.count_there);
             batch.bytes += bytes;
         }
         batches_.push_back(batch);

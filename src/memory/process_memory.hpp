@@ -26,8 +26,8 @@ public:
 
     ProcessCopy() = default;
     /// Both sides must have equally many bytes; addresses `there` are the other process's.
-    ProcessCopy(std::int64_t pid, Direction direction, const std::vector<MemoryPiece>& here,
-                const std::vector<MemoryPiece>& there);
+    ProcessCopy(std::int64_t pid, Direction direction, std::vector<MemoryPiece> here,
+                std::vector<MemoryPiece> there);
     /// Throws io when the system refuses or stops short.
     void run() const;
     /// On the side that has more of them.

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -34,12 +33,7 @@ namespace {
     throw make_error(ErrorCode::no_memory, what, ": ", std::strerror(errno));
 }
 
-/// Bytes of shared memory that this process may make, from the environment.
-std::int64_t limit_bytes() {
-    return environment_number("DATAMOVER_SHARED_BYTES")
-        .value_or(std::numeric_limits<std::int64_t>::max());
-}
-
+/// Bytes of shared memory that this process has made and not given back.
 std::atomic<std::int64_t> made_bytes{0};
 
 /// The file in memory that holds this process's segments. It only grows: the pages of a part that
@@ -115,10 +109,11 @@ bool reserve_pages(const SegmentName& name, std::byte* data) {
 
 /// A line of /proc/self/maps.
 struct Mapping {
-    std::uint64_t begin = 0, end = 0, offset_bytes = 0, inode = 0;
-    std::int64_t device = 0;
+    std::int64_t begin = 0, end = 0, offset_bytes = 0, device = 0, inode = 0;
 
-    std::uint64_t bytes() const { return end - begin; }
+    bool has(std::int64_t address, std::int64_t bytes) const {
+        return begin <= address && address < end && bytes <= end - address;
+    }
 };
 
 /// None where the memory is private or read-only.
@@ -146,35 +141,26 @@ std::optional<Mapping> find_mapping(const Wanted& wanted) {
 
 /// The segment that is mapped, shared and writable, at a range of addresses of this process; none
 /// where another kind of memory lies there. Reads /proc/self/maps: O(mappings).
-std::optional<SegmentName> foreign_at(const std::byte* begin, std::int64_t bytes) {
-    const auto first = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(begin));
-    const auto length = static_cast<std::uint64_t>(bytes);
-    const auto mapping = find_mapping([&](const Mapping& m) {
-        return m.begin <= first && first < m.end && length <= m.end - first;
-    });
-    if (!mapping) return {};
-    return SegmentName{getpid(),
-                       -1,
-                       mapping->device,
-                       static_cast<std::int64_t>(mapping->inode),
-                       static_cast<std::int64_t>(mapping->offset_bytes + (first - mapping->begin)),
-                       bytes};
+std::optional<SegmentName> foreign_at(const std::byte* data, std::int64_t bytes) {
+    const auto begin = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data));
+    const auto found = find_mapping([&](const Mapping& m) { return m.has(begin, bytes); });
+    if (!found) return {};
+    const std::int64_t offset_bytes = found->offset_bytes + (begin - found->begin);
+    return SegmentName{getpid(), -1, found->device, found->inode, offset_bytes, bytes};
 }
 
 /// Where all of a foreign segment is mapped here, shared and writable. As long as foreign_at.
 std::byte* address_of(const SegmentName& name) {
-    const auto offset = static_cast<std::uint64_t>(name.offset_bytes);
-    const auto length = static_cast<std::uint64_t>(name.bytes);
-    const auto mapping = find_mapping([&](const Mapping& m) {
-        return m.device == name.device && m.inode == static_cast<std::uint64_t>(name.inode) &&
-               m.offset_bytes <= offset && offset - m.offset_bytes < m.bytes() &&
-               length <= m.bytes() - (offset - m.offset_bytes);
+    const auto address_in = [&](const Mapping& m) {
+        return m.begin + (name.offset_bytes - m.offset_bytes);
+    };
+    const auto found = find_mapping([&](const Mapping& m) {
+        return m.device == name.device && m.inode == name.inode && m.has(address_in(m), name.bytes);
     });
-    if (!mapping)
+    if (!found)
         throw make_error(ErrorCode::no_memory,
                          "this process has not mapped the shared memory of process ", name.pid);
-    return reinterpret_cast<std::byte*>(
-        static_cast<std::uintptr_t>(mapping->begin + (offset - mapping->offset_bytes)));
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address_in(*found)));
 }
 
 /// Maps a segment of another process by its descriptor there.
@@ -198,29 +184,16 @@ std::byte* map_file_of(const SegmentName& name) {
 
 }  // namespace
 
-/// Bytes that count against this process's limit for as long as this object lives.
-class SharedSegment::CountedBytes {
-public:
-    explicit CountedBytes(std::int64_t bytes) : bytes_(bytes) {
-        if (made_bytes.fetch_add(bytes) + bytes <= limit_bytes()) return;
-        made_bytes.fetch_sub(bytes);
-        throw make_error(ErrorCode::no_memory, "a shared segment of ", bytes,
-                         " bytes exceeds DATAMOVER_SHARED_BYTES");
-    }
-    ~CountedBytes() { made_bytes.fetch_sub(bytes_); }
-    CountedBytes(const CountedBytes&) = delete;
-    CountedBytes& operator=(const CountedBytes&) = delete;
-
-private:
-    std::int64_t bytes_;
-};
-
 std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
     require_available(bytes);
-    auto counted = std::make_unique<CountedBytes>(bytes);
+    const std::shared_ptr<SharedSegment> segment(new SharedSegment(nullptr, {}));
+    segment->made_bytes_ = bytes;
+    const auto limit = environment_number("DATAMOVER_SHARED_BYTES");
+    if (const std::int64_t all = made_bytes.fetch_add(bytes) + bytes; limit && all > *limit)
+        throw make_error(ErrorCode::no_memory, "a shared segment of ", bytes,
+                         " bytes exceeds DATAMOVER_SHARED_BYTES");
     const SegmentName name = SegmentFile::of_process().append(bytes);
-    const std::shared_ptr<SharedSegment> segment(new SharedSegment(nullptr, name));
-    segment->owned_ = std::move(counted);
+    segment->name_ = name;
     segment->data_ = map_shared(static_cast<int>(name.fd), name.offset_bytes, bytes);
     if (!segment->data_) no_memory("a shared segment could not be mapped");
     if (!reserve_pages(name, segment->data_))
@@ -245,7 +218,8 @@ SharedSegment::SharedSegment(std::byte* data, const SegmentName& name) : data_(d
 
 SharedSegment::~SharedSegment() {
     if (data_ && !name_.is_foreign()) munmap(data_, static_cast<std::size_t>(name_.bytes));
-    if (owned_ && name_.pid == getpid()) give_back_pages(name_);
+    made_bytes.fetch_sub(made_bytes_);
+    if (made_bytes_ > 0 && name_.pid == getpid()) give_back_pages(name_);
 }
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -52,11 +52,10 @@ public:
     const SegmentName& name() const { return name_; }
 
 private:
-    class CountedBytes;
     SharedSegment(std::byte* data, const SegmentName& name);
     std::byte* data_ = nullptr;
     SegmentName name_;
-    std::unique_ptr<CountedBytes> owned_;  ///< null: another process's
+    std::int64_t made_bytes_ = 0;  ///< which count against the limit; 0: another process's segment
 };
 
 /// Lies in memory that processes share, zeroed. Whoever has written something rings; whoever sleeps
