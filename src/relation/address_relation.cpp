@@ -69,10 +69,11 @@ Encoding encoding_from_name(const std::string& name) {
                      "\"; known are pairs, blocks, runs, dictionary, product, offsets");
 }
 
-AddressRelation::AddressRelation() {
-    static const StoragePtr empty = std::make_shared<ProductStorage>(AddressPair{1, 1});
-    storage_ = empty;
-}
+AddressRelation::AddressRelation()
+    : RelationCopies([] {
+          static const StoragePtr empty = std::make_shared<ProductStorage>(AddressPair{1, 1});
+          return empty;
+      }()) {}
 
 AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source,
                                             std::span<const std::int64_t> destination,
@@ -119,23 +120,23 @@ AddressRelation AddressRelation::encode(Encoding encoding, std::int64_t max_elem
     return AddressRelation(encode_as(encoding, storage_));
 }
 
-Encoding AddressRelation::encoding() const {
+Encoding RelationQueries::encoding() const {
     return storage_->encoding;
 }
-std::int64_t AddressRelation::nbytes() const {
+std::int64_t RelationQueries::nbytes() const {
     return storage_->nbytes();
 }
-std::int64_t AddressRelation::size() const {
+std::int64_t RelationQueries::size() const {
     return storage_->elems;
 }
-std::int64_t AddressRelation::source_elem_bytes() const {
+std::int64_t RelationQueries::source_elem_bytes() const {
     return storage_->elem_bytes.source;
 }
-std::int64_t AddressRelation::destination_elem_bytes() const {
+std::int64_t RelationQueries::destination_elem_bytes() const {
     return storage_->elem_bytes.destination;
 }
 
-void AddressRelation::for_each_run(
+void RelationQueries::for_each_run(
     const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const {
     walk_blocks(storage_->walk(), [&](const Block& block) {
         visit(block.start.source, block.start.destination, block.count);
@@ -158,7 +159,7 @@ AddressLists addresses_of(const AddressRelation::Storage& storage) {
     return at;
 }
 
-void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
+void RelationQueries::to_pairs(std::vector<std::int64_t>& source_bytes,
                                std::vector<std::int64_t>& destination_bytes) const {
     AddressLists at = addresses_of(*storage_);
     source_bytes = std::move(at.source);
@@ -167,11 +168,11 @@ void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
 
 // Results of queries on a relation, computed once.
 
-AddressRelation::Storage::~Storage() {
+RelationQueries::Storage::~Storage() {
     delete memo_.load(std::memory_order_acquire);
 }
 
-RelationMemo& AddressRelation::Storage::memo() const {
+RelationMemo& RelationQueries::Storage::memo() const {
     RelationMemo* known = memo_.load(std::memory_order_acquire);
     if (known != nullptr) return *known;
     auto fresh = std::make_unique<RelationMemo>();

@@ -28,17 +28,16 @@ ProgramPtr kept_program(const AddressRelation::Storage& storage, const ElementUp
 }
 
 /// A half, made once and kept with the relation.
-AddressRelation kept_half(const AddressRelation& relation, Side side,
-                          std::int64_t message_elem_bytes) {
-    RelationMemo& memo = RelationAccess::storage(relation)->memo();
+AddressRelation kept_half(const StoragePtr& storage, Side side, std::int64_t message_elem_bytes) {
+    RelationMemo& memo = storage->memo();
     {
         const std::lock_guard<std::mutex> lock(memo.mutex);
         for (const RelationMemo::Half& h : memo.halves)
             if (h.side == side && h.message_elem_bytes == message_elem_bytes) return h.relation;
     }
-    AddressRelation half = relation.half(side, message_elem_bytes);
+    AddressRelation half = RelationAccess::make(storage).half(side, message_elem_bytes);
     // Its own half: kept, it would keep itself alive.
-    if (RelationAccess::storage(half) == RelationAccess::storage(relation)) return half;
+    if (RelationAccess::storage(half) == storage) return half;
     const std::lock_guard<std::mutex> lock(memo.mutex);
     RelationMemo::keep(memo.halves, {side, message_elem_bytes, half});
     return half;
@@ -54,55 +53,55 @@ void require_room(std::int64_t elems, AddressBounds buffer_memory) {
 
 }  // namespace
 
-CopyKernel AddressRelation::kept_kernel(const ElementUpdate& update) const {
+CopyKernel RelationCopies::kept_kernel(const ElementUpdate& update) const {
     // The program does not keep the relation, which keeps the program; the kernel keeps both.
     const auto both = std::make_shared<const std::pair<StoragePtr, ProgramPtr>>(
         storage_, kept_program(*storage_, update));
     return CopyKernel(ProgramPtr(both, both->second.get()));
 }
 
-void AddressRelation::copy(const void* source, void* destination,
-                           const ElementUpdate& update) const {
+void RelationCopies::copy(const void* source, void* destination,
+                          const ElementUpdate& update) const {
     require_unambiguous(update);
     kept_program(*storage_, update)
         ->run(static_cast<const char*>(source), static_cast<char*>(destination));
 }
 
-void AddressRelation::gather(const void* source, void* buffer) const {
-    kept_half(*this, Side::source, 0).copy(source, buffer);
+void RelationCopies::gather(const void* source, void* buffer) const {
+    kept_half(storage_, Side::source, 0).copy(source, buffer);
 }
 
-void AddressRelation::scatter(const void* buffer, void* destination,
-                              const ElementUpdate& update) const {
+void RelationCopies::scatter(const void* buffer, void* destination,
+                             const ElementUpdate& update) const {
     require_unambiguous(update);
-    kept_half(*this, Side::destination, scalar_bytes(update.source_type))
+    kept_half(storage_, Side::destination, scalar_bytes(update.source_type))
         .copy(buffer, destination, update);
 }
 
-BoundCopy AddressRelation::bind(const void* source, AddressBounds source_memory, void* destination,
-                                AddressBounds destination_memory,
-                                const ElementUpdate& update) const {
+BoundCopy RelationCopies::bind(const void* source, AddressBounds source_memory, void* destination,
+                               AddressBounds destination_memory,
+                               const ElementUpdate& update) const {
     require_inside(Side::source, source_memory, "source");
     require_inside(Side::destination, destination_memory, "destination");
     require_unambiguous(update);
     return BoundCopy(kept_kernel(update), source, destination);
 }
 
-BoundCopy AddressRelation::bind_gather(const void* source, AddressBounds source_memory,
-                                       void* buffer, AddressBounds buffer_memory) const {
+BoundCopy RelationCopies::bind_gather(const void* source, AddressBounds source_memory, void* buffer,
+                                      AddressBounds buffer_memory) const {
     require_room(size(), buffer_memory);
-    const AddressRelation half = kept_half(*this, Side::source, 0);
+    const AddressRelation half = kept_half(storage_, Side::source, 0);
     half.require_inside(Side::source, source_memory, "source");
     half.require_inside(Side::destination, buffer_memory, "buffer");
     return BoundCopy(half.kept_kernel(), source, buffer);
 }
 
-BoundCopy AddressRelation::bind_scatter(const void* buffer, AddressBounds buffer_memory,
-                                        void* destination, AddressBounds destination_memory,
-                                        const ElementUpdate& update) const {
+BoundCopy RelationCopies::bind_scatter(const void* buffer, AddressBounds buffer_memory,
+                                       void* destination, AddressBounds destination_memory,
+                                       const ElementUpdate& update) const {
     require_room(size(), buffer_memory);
     const AddressRelation half =
-        kept_half(*this, Side::destination, scalar_bytes(update.source_type));
+        kept_half(storage_, Side::destination, scalar_bytes(update.source_type));
     half.require_inside(Side::source, buffer_memory, "buffer");
     half.require_inside(Side::destination, destination_memory, "destination");
     require_unambiguous(update);

@@ -95,15 +95,15 @@ T remembered(const AddressRelation::Storage& storage,
 
 }  // namespace
 
-AddressBounds AddressRelation::bounds(Side side) const {
+AddressBounds RelationQueries::bounds(Side side) const {
     return remembered(*storage_, &RelationMemo::bounds, side, find_bounds);
 }
 
-bool AddressRelation::contiguous(Side side) const {
+bool RelationQueries::contiguous(Side side) const {
     return remembered(*storage_, &RelationMemo::contiguous, side, find_contiguous);
 }
 
-void AddressRelation::require_inside(Side side, AddressBounds memory,
+void RelationQueries::require_inside(Side side, AddressBounds memory,
                                      const std::string& name) const {
     const AddressBounds touched = bounds(side);
     if (touched.begin_bytes == touched.end_bytes) return;
@@ -115,7 +115,7 @@ void AddressRelation::require_inside(Side side, AddressBounds memory,
 
 // Contiguous pieces of memory on either side of a relation.
 
-std::vector<MemoryPiece> AddressRelation::pieces(Side side, const void* base) const {
+std::vector<MemoryPiece> RelationQueries::pieces(Side side, const void* base) const {
     std::vector<MemoryPiece> pieces;
     const std::int64_t elem = storage_->elem_bytes[side];
     const auto append = [&](std::int64_t address, std::int64_t bytes) {

@@ -123,7 +123,7 @@ std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Stor
     return program;
 }
 
-CopyKernel AddressRelation::kernel(const ElementUpdate& update, Stores stores) const {
+CopyKernel RelationCopies::kernel(const ElementUpdate& update, Stores stores) const {
     std::shared_ptr<CopyKernel::Program> program = compile_program(*storage_, update, stores);
     if (empty()) return CopyKernel();
     program->storage = storage_;

@@ -166,13 +166,13 @@ bool combines_in_any_order(const ElementUpdate& update) {
 
 }  // namespace
 
-bool AddressRelation::destinations_repeat() const {
+bool RelationQueries::destinations_repeat() const {
     if (size() < 2) return false;
     return storage_->memo().repeats.get(
         [&] { return repeat(*storage_, bounds(Side::destination)); });
 }
 
-void AddressRelation::require_unambiguous(const ElementUpdate& update) const {
+void RelationQueries::require_unambiguous(const ElementUpdate& update) const {
     if (combines_in_any_order(update) || !destinations_repeat()) return;
     throw make_error(ErrorCode::invalid_argument,
                      "several elements have the same destination; operation \"", op_name(update.op),

@@ -64,7 +64,7 @@ struct RelationMemo {
 };
 
 /// One encoded relation: an immutable value shared by all copies of an AddressRelation.
-struct [[gnu::visibility("hidden")]] AddressRelation::Storage {
+struct [[gnu::visibility("hidden")]] RelationQueries::Storage {
     Storage(Encoding of, AddressPair elem) : encoding(of), elem_bytes(elem) {}
     virtual ~Storage();
 

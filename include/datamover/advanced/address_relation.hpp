@@ -120,9 +120,104 @@ private:
     void* destination_ = nullptr;
 };
 
+/// The pairs of a relation, and what can be asked of them: a base of AddressRelation, never an
+/// object of its own. Moves are copies.
+class RelationQueries {
+public:
+    struct Storage;  ///< the common interface of the encodings, in src/relation
+
+    Encoding encoding() const;
+    std::int64_t nbytes() const;  ///< size of the encoding
+    std::int64_t size() const;    ///< elements
+    bool empty() const { return size() == 0; }
+    std::int64_t source_elem_bytes() const;
+    std::int64_t destination_elem_bytes() const;
+    /// Return the addresses accessed on a side. O(n), once; of products O(size of the tables).
+    AddressBounds bounds(Side side) const;
+    AddressBounds source_bounds() const { return bounds(Side::source); }
+    AddressBounds destination_bounds() const { return bounds(Side::destination); }
+    /// Return whether the addresses of a side are one ascending run without gaps, in order. A
+    /// message then needs no packing (unpacking). O(n), once; of products O(size of the tables).
+    bool contiguous(Side side) const;
+    bool source_contiguous() const { return contiguous(Side::source); }
+    bool destination_contiguous() const { return contiguous(Side::destination); }
+    /// Return whether two elements have the same destination, or destinations that overlap. Only an
+    /// update that combines in any order is then meaningful. O(1) for usual products; otherwise
+    /// O(n), once.
+    bool destinations_repeat() const;
+    /// Check addresses. Throws out_of_range unless all addresses of a side are in `memory` (in
+    /// bytes from their base); `name` is the name of the memory in the message.
+    void require_inside(Side side, AddressBounds memory, const std::string& name) const;
+    /// Check destinations. Throws invalid_argument if destinations repeat and `update` depends on
+    /// the order, as all updates except sums, products, minima and maxima do.
+    void require_unambiguous(const ElementUpdate& update) const;
+
+    /// Call visit(source_bytes, destination_bytes, elems) for maximal runs that are contiguous on
+    /// both sides, in order.
+    void for_each_run(
+        const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const;
+    /// Get all pairs as byte addresses of the starts of elements, in order. O(n) memory: for tests
+    /// and inspection.
+    void to_pairs(std::vector<std::int64_t>& source_bytes,
+                  std::vector<std::int64_t>& destination_bytes) const;
+
+    /// Return the pieces of memory that a side consists of, in order, as in a scatter-gather list
+    /// of the operating system; those of the source are for reading. O(number of contiguous
+    /// pieces).
+    std::vector<MemoryPiece> pieces(Side side, const void* base) const;
+    std::vector<MemoryPiece> source_pieces(const void* base) const {
+        return pieces(Side::source, base);
+    }
+    std::vector<MemoryPiece> destination_pieces(void* base) const {
+        return pieces(Side::destination, base);
+    }
+
+protected:
+    explicit RelationQueries(std::shared_ptr<const Storage> storage)
+        : storage_(std::move(storage)) {}
+    ~RelationQueries() = default;
+
+    std::shared_ptr<const Storage> storage_;
+};
+
+/// The copies that a relation describes: a base of AddressRelation, as above.
+class RelationCopies : public RelationQueries {
+public:
+    /// Make the kernel for an update: canonicalize, and choose loops. If destinations repeat and
+    /// the update replaces, any of the elements may remain; the caller must call
+    /// require_unambiguous. Throws wrong_type if the update's types do not have the relation's
+    /// element sizes, unsupported for types that cannot be combined in this way.
+    CopyKernel kernel(const ElementUpdate& update = {}, Stores stores = Stores::chosen) const;
+    /// Return such a kernel, made in the first call and kept with the relation: for relations with
+    /// several users, such as those of a RelationCache. The last few updates are kept.
+    CopyKernel kept_kernel(const ElementUpdate& update = {}) const;
+
+    /// Execute the relation, or a half of it. Halves, kernels and results of checks of the
+    /// destinations are kept with the relation, so that later calls only copy. `copy` and `scatter`
+    /// throw as require_unambiguous does, before anything is written.
+    void copy(const void* source, void* destination, const ElementUpdate& update = {}) const;
+    void gather(const void* source, void* buffer) const;
+    void scatter(const void* buffer, void* destination, const ElementUpdate& update = {}) const;
+
+    /// Bind the same three operations for repeated use, checked once. Pass the base of each memory
+    /// and its range of byte addresses from there. Throws out_of_range as require_inside,
+    /// invalid_argument as require_unambiguous, and as `kernel`.
+    BoundCopy bind(const void* source, AddressBounds source_memory, void* destination,
+                   AddressBounds destination_memory, const ElementUpdate& update = {}) const;
+    BoundCopy bind_gather(const void* source, AddressBounds source_memory, void* buffer,
+                          AddressBounds buffer_memory) const;
+    BoundCopy bind_scatter(const void* buffer, AddressBounds buffer_memory, void* destination,
+                           AddressBounds destination_memory,
+                           const ElementUpdate& update = {}) const;
+
+protected:
+    using RelationQueries::RelationQueries;
+    ~RelationCopies() = default;
+};
+
 /// An ordered set of (source address, destination address) pairs of elements of a fixed size in
 /// bytes. The order is the order of a message. A value: cheap to copy, never changed.
-class AddressRelation {
+class AddressRelation : public RelationCopies {
 public:
     AddressRelation();  ///< the empty relation
     /// Moves are copies: a moved-from object is still a relation.
@@ -182,79 +277,6 @@ public:
     /// Return the relation with source and destination exchanged.
     AddressRelation reversed() const;
 
-    Encoding encoding() const;
-    std::int64_t nbytes() const;  ///< size of the encoding
-    std::int64_t size() const;    ///< elements
-    bool empty() const { return size() == 0; }
-    std::int64_t source_elem_bytes() const;
-    std::int64_t destination_elem_bytes() const;
-    /// Return the addresses accessed on a side. O(n), once; of products O(size of the tables).
-    AddressBounds bounds(Side side) const;
-    AddressBounds source_bounds() const { return bounds(Side::source); }
-    AddressBounds destination_bounds() const { return bounds(Side::destination); }
-    /// Return whether the addresses of a side are one ascending run without gaps, in order. A
-    /// message then needs no packing (unpacking). O(n), once; of products O(size of the tables).
-    bool contiguous(Side side) const;
-    bool source_contiguous() const { return contiguous(Side::source); }
-    bool destination_contiguous() const { return contiguous(Side::destination); }
-    /// Return whether two elements have the same destination, or destinations that overlap. Only an
-    /// update that combines in any order is then meaningful. O(1) for usual products; otherwise
-    /// O(n), once.
-    bool destinations_repeat() const;
-    /// Check addresses. Throws out_of_range unless all addresses of a side are in `memory` (in
-    /// bytes from their base); `name` is the name of the memory in the message.
-    void require_inside(Side side, AddressBounds memory, const std::string& name) const;
-    /// Check destinations. Throws invalid_argument if destinations repeat and `update` depends on
-    /// the order, as all updates except sums, products, minima and maxima do.
-    void require_unambiguous(const ElementUpdate& update) const;
-
-    /// Call visit(source_bytes, destination_bytes, elems) for maximal runs that are contiguous on
-    /// both sides, in order.
-    void for_each_run(
-        const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const;
-    /// Get all pairs as byte addresses of the starts of elements, in order. O(n) memory: for tests
-    /// and inspection.
-    void to_pairs(std::vector<std::int64_t>& source_bytes,
-                  std::vector<std::int64_t>& destination_bytes) const;
-
-    /// Make the kernel for an update: canonicalize, and choose loops. If destinations repeat and
-    /// the update replaces, any of the elements may remain; the caller must call
-    /// require_unambiguous. Throws wrong_type if the update's types do not have the relation's
-    /// element sizes, unsupported for types that cannot be combined in this way.
-    CopyKernel kernel(const ElementUpdate& update = {}, Stores stores = Stores::chosen) const;
-    /// Return such a kernel, made in the first call and kept with the relation: for relations with
-    /// several users, such as those of a RelationCache. The last few updates are kept.
-    CopyKernel kept_kernel(const ElementUpdate& update = {}) const;
-
-    /// Execute the relation, or a half of it. Halves, kernels and results of checks of the
-    /// destinations are kept with the relation, so that later calls only copy. `copy` and `scatter`
-    /// throw as require_unambiguous does, before anything is written.
-    void copy(const void* source, void* destination, const ElementUpdate& update = {}) const;
-    void gather(const void* source, void* buffer) const;
-    void scatter(const void* buffer, void* destination, const ElementUpdate& update = {}) const;
-
-    /// Bind the same three operations for repeated use, checked once. Pass the base of each memory
-    /// and its range of byte addresses from there. Throws out_of_range as require_inside,
-    /// invalid_argument as require_unambiguous, and as `kernel`.
-    BoundCopy bind(const void* source, AddressBounds source_memory, void* destination,
-                   AddressBounds destination_memory, const ElementUpdate& update = {}) const;
-    BoundCopy bind_gather(const void* source, AddressBounds source_memory, void* buffer,
-                          AddressBounds buffer_memory) const;
-    BoundCopy bind_scatter(const void* buffer, AddressBounds buffer_memory, void* destination,
-                           AddressBounds destination_memory,
-                           const ElementUpdate& update = {}) const;
-
-    /// Return the pieces of memory that a side consists of, in order, as in a scatter-gather list
-    /// of the operating system; those of the source are for reading. O(number of contiguous
-    /// pieces).
-    std::vector<MemoryPiece> pieces(Side side, const void* base) const;
-    std::vector<MemoryPiece> source_pieces(const void* base) const {
-        return pieces(Side::source, base);
-    }
-    std::vector<MemoryPiece> destination_pieces(void* base) const {
-        return pieces(Side::destination, base);
-    }
-
     /// Return the relation as bytes, from which from_bytes makes the same pairs in the same
     /// encoding, on machines with the same byte order. O(nbytes).
     std::vector<std::uint8_t> to_bytes() const;
@@ -267,12 +289,9 @@ public:
         std::span<const std::uint8_t> bytes,
         std::int64_t most_elems = std::numeric_limits<std::int64_t>::max());
 
-    struct Storage;  ///< the common interface of the encodings, in src/relation
-
 private:
     explicit AddressRelation(std::shared_ptr<const Storage> storage)
-        : storage_(std::move(storage)) {}
-    std::shared_ptr<const Storage> storage_;
+        : RelationCopies(std::move(storage)) {}
     friend struct RelationAccess;
 };
 
