@@ -26,33 +26,20 @@ void require_elem_bytes(std::int64_t source, std::int64_t destination) {
                      source, " and ", destination);
 }
 
-/// Throws `refusal` unless the addresses of a side lie in [lowest, highest].
-void require_range(Side side, std::span<const std::int64_t> addresses, std::int64_t lowest,
-                   std::int64_t highest, const char* refusal) {
-    if (addresses.empty()) return;
-    const auto [low, high] =
-        copy_loops().scan.range(addresses.data(), static_cast<std::int64_t>(addresses.size()));
-    if (low >= lowest && high <= highest) return;
-    throw make_error(ErrorCode::invalid_argument, refusal, ", the ", side_name(side), " holds ",
-                     low < lowest ? low : high);
-}
-
-/// Element addresses must lie in [0, 2^62) also when they are multiplied by the element size.
-void require_addresses(Side side, std::span<const std::int64_t> addresses,
-                       std::int64_t elem_bytes) {
-    require_range(side, addresses, 0, largest_address / elem_bytes - 1,
-                  "element addresses must be >= 0 and below 2^62 bytes");
-}
-
-void require_byte_addresses(Side side, std::span<const std::int64_t> addresses) {
-    require_range(side, addresses, -largest_address, largest_address,
-                  "byte addresses must lie within 2^62");
-}
-
-void require_equal_sizes(std::size_t source, std::size_t destination) {
-    if (source == destination) return;
-    throw make_error(ErrorCode::mismatch, "source holds ", source, " addresses, destination ",
-                     destination);
+/// Throws unless both lists have as many addresses, all of them in [lowest, highest] of their side.
+void require_lists(const PerSide<std::span<const std::int64_t>>& lists, AddressPair lowest,
+                   AddressPair highest, const char* refusal) {
+    if (lists.source.size() != lists.destination.size())
+        throw make_error(ErrorCode::mismatch, "source holds ", lists.source.size(),
+                         " addresses, destination ", lists.destination.size());
+    for (const Side side : both_sides) {
+        if (lists[side].empty()) continue;
+        const auto [low, high] =
+            copy_loops().scan.range(lists[side].data(), std::ssize(lists[side]));
+        if (low < lowest[side] || high > highest[side])
+            throw make_error(ErrorCode::invalid_argument, refusal, ", the ", side_name(side),
+                             " holds ", low < lowest[side] ? low : high);
+    }
 }
 
 }  // namespace
@@ -80,9 +67,10 @@ AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source
                                             std::int64_t source_elem_bytes,
                                             std::int64_t destination_elem_bytes) {
     require_elem_bytes(source_elem_bytes, destination_elem_bytes);
-    require_equal_sizes(source.size(), destination.size());
-    require_addresses(Side::source, source, source_elem_bytes);
-    require_addresses(Side::destination, destination, destination_elem_bytes);
+    require_lists(
+        {source, destination}, {0, 0},
+        {largest_address / source_elem_bytes - 1, largest_address / destination_elem_bytes - 1},
+        "element addresses must be >= 0 and below 2^62 bytes");
     const AddressPair elem_bytes{source_elem_bytes, destination_elem_bytes};
     return AddressRelation(encode_best(
         {{source.data(), destination.data()}, std::ssize(source), elem_bytes, elem_bytes}));
@@ -93,9 +81,8 @@ AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> sourc
                                                  std::int64_t source_elem_bytes,
                                                  std::int64_t destination_elem_bytes) {
     require_elem_bytes(source_elem_bytes, destination_elem_bytes);
-    require_equal_sizes(source_bytes.size(), destination_bytes.size());
-    require_byte_addresses(Side::source, source_bytes);
-    require_byte_addresses(Side::destination, destination_bytes);
+    require_lists({source_bytes, destination_bytes}, {-largest_address, -largest_address},
+                  {largest_address, largest_address}, "byte addresses must lie within 2^62");
     const AddressLists at{std::move(source_bytes), std::move(destination_bytes)};
     return AddressRelation(encode_best(list_of(at, {source_elem_bytes, destination_elem_bytes})));
 }

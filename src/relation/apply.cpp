@@ -13,34 +13,40 @@ namespace {
 
 using ProgramPtr = std::shared_ptr<const CopyKernel::Program>;
 
-/// The program for an update, compiled once and kept with the relation.
-ProgramPtr kept_program(const AddressRelation::Storage& storage, const ElementUpdate& update) {
-    RelationMemo& memo = storage.memo();
+/// What is kept for a key with a relation, made by the first call. The oldest goes when there are
+/// many; what does not pass `keeps` is only returned.
+template <class Key, class Made, class Make, class Keeps>
+Made kept(std::mutex& mutex, std::vector<std::pair<Key, Made>>& all, const Key& key, Make&& make,
+          Keeps&& keeps) {
     {
-        const std::lock_guard<std::mutex> lock(memo.mutex);
-        for (const RelationMemo::Kernel& k : memo.kernels)
-            if (k.update == update) return k.program;
+        const std::lock_guard<std::mutex> lock(mutex);
+        for (const auto& [known, made] : all)
+            if (known == key) return made;
     }
-    ProgramPtr program = compile_program(storage, update);
-    const std::lock_guard<std::mutex> lock(memo.mutex);
-    RelationMemo::keep(memo.kernels, {update, program});
-    return program;
+    Made made = make();
+    if (!keeps(made)) return made;
+    constexpr std::size_t most = 4;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (all.size() == most) all.erase(all.begin());
+    all.emplace_back(key, made);
+    return made;
 }
 
-/// A half, made once and kept with the relation.
+ProgramPtr kept_program(const AddressRelation::Storage& storage, const ElementUpdate& update) {
+    RelationMemo& memo = storage.memo();
+    return kept(
+        memo.mutex, memo.kernels, update,
+        [&]() -> ProgramPtr { return compile_program(storage, update); },
+        [](const ProgramPtr&) { return true; });
+}
+
 AddressRelation kept_half(const StoragePtr& storage, Side side, std::int64_t message_elem_bytes) {
     RelationMemo& memo = storage->memo();
-    {
-        const std::lock_guard<std::mutex> lock(memo.mutex);
-        for (const RelationMemo::Half& h : memo.halves)
-            if (h.side == side && h.message_elem_bytes == message_elem_bytes) return h.relation;
-    }
-    AddressRelation half = RelationAccess::make(storage).half(side, message_elem_bytes);
-    // Its own half: kept, it would keep itself alive.
-    if (RelationAccess::storage(half) == storage) return half;
-    const std::lock_guard<std::mutex> lock(memo.mutex);
-    RelationMemo::keep(memo.halves, {side, message_elem_bytes, half});
-    return half;
+    return kept(
+        memo.mutex, memo.halves, {side, message_elem_bytes},
+        [&] { return RelationAccess::make(storage).half(side, message_elem_bytes); },
+        // Its own half, kept, would keep itself alive.
+        [&](const AddressRelation& half) { return RelationAccess::storage(half) != storage; });
 }
 
 /// Asked first: what follows takes time in the elements, which bytes from outside may overstate.

@@ -37,30 +37,15 @@ struct RelationWalk {
 /// keeping. Whoever reads or writes halves and kernels holds the mutex, but not while one is made:
 /// two threads may do so twice, and find the same.
 struct RelationMemo {
-    struct Half {
-        Side side;
-        std::int64_t message_elem_bytes;
-        AddressRelation relation;
-    };
-    struct Kernel {
-        ElementUpdate update;
-        std::shared_ptr<const CopyKernel::Program> program;  ///< without the storage: no cycle
-    };
-
-    /// Remembers a half or kernel; the oldest goes when there are many.
-    template <class T>
-    static void keep(std::vector<T>& kept, T fresh) {
-        constexpr std::size_t most = 4;
-        if (kept.size() == most) kept.erase(kept.begin());
-        kept.push_back(std::move(fresh));
-    }
+    using HalfKey = std::pair<Side, std::int64_t>;  ///< and the element size in the message
 
     std::mutex mutex;
     PerSide<geometry::FirstUse<AddressBounds>> bounds;
     PerSide<geometry::FirstUse<bool>> contiguous;
     geometry::FirstUse<bool> repeats;
-    std::vector<Half> halves;
-    std::vector<Kernel> kernels;
+    std::vector<std::pair<HalfKey, AddressRelation>> halves;
+    /// Programs without the storage: no cycle.
+    std::vector<std::pair<ElementUpdate, std::shared_ptr<const CopyKernel::Program>>> kernels;
 };
 
 /// One encoded relation: an immutable value shared by all copies of an AddressRelation.
