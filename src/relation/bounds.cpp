@@ -23,46 +23,12 @@ AddressBounds find_bounds(const AddressRelation::Storage& storage, Side side) {
     return {all.low, all.high + storage.elem_bytes[side]};
 }
 
-/// Counts up along one side as elements of a message do.
-struct UnbrokenRun {
-    bool unbroken = true;
-    bool first = true;
-    std::int64_t next = 0;
-
-    void add(std::int64_t start, std::int64_t length) {
-        unbroken = unbroken && (first || start == next);
-        first = false;
-        next = start + length;
-    }
-};
-
-/// Whether the positions of some runs count up without gaps when they are gone through in order.
-void add_runs(UnbrokenRun& run, const std::vector<AxisRun>& runs, std::int64_t shift, Side side) {
-    for (const AxisRun& r : runs) {
-        if (r.count > 1 && r.step(side) != r.length) run.unbroken = false;
-        run.add(r.start(side) + shift, r.length * r.count);
-    }
-}
-
-/// Whether a table's positions count up without gaps. O(runs), whatever the number of periods.
-bool is_dense(const AxisTable& table, Side side) {
-    UnbrokenRun run;
-    if (table.periods() > 0 && !table.runs().empty()) {
-        const std::int64_t period = table.period(side);
-        if (table.periods() > 1 && period != table.period_size()) return false;
-        add_runs(run, table.runs(), 0, side);
-        run.next += (table.periods() - 1) * period;
-    }
-    add_runs(run, table.tail(), 0, side);
-    return run.unbroken;
-}
-
 /// Whether axes count up without gaps when they are gone through in order.
 bool is_dense(const Nest& nest, Side side, std::int64_t elem_bytes) {
     std::int64_t expected = elem_bytes;
     for (auto axis = nest.axes.rbegin(); axis != nest.axes.rend(); ++axis) {
         if (axis->stride[side] != expected) return false;
-        if (axis->table != nullptr && !is_dense(*axis->table, side)) return false;
+        if (axis->table != nullptr && !ascent_of(*axis->table, side).dense) return false;
         expected *= axis->count;
     }
     return true;
@@ -70,19 +36,17 @@ bool is_dense(const Nest& nest, Side side, std::int64_t elem_bytes) {
 
 bool find_contiguous(const AddressRelation::Storage& storage, Side side) {
     const std::int64_t elem = storage.elem_bytes[side];
-    UnbrokenRun run;
-    if (const auto* product = dynamic_cast<const ProductStorage*>(&storage)) {
+    AscentCheck ascent;
+    if (const auto* product = dynamic_cast<const ProductStorage*>(&storage))
         product->for_each_nest([&](const Nest& nest) {
-            run.unbroken = run.unbroken && is_dense(nest, side, elem);
-            if (run.unbroken) run.add(extent_of(nest, side).low, nest.size() * elem);
+            ascent.dense = ascent.dense && is_dense(nest, side, elem);
+            if (ascent.dense) ascent.add(extent_of(nest, side).low, 1, 0, nest.size() * elem);
         });
-        return run.unbroken;
-    }
-    walk_side(storage, side, [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
-        if (elems > 1 && step != elem) run.unbroken = false;
-        run.add(start, elems * elem);
-    });
-    return run.unbroken;
+    else
+        walk_side(storage, side, [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+            ascent.add(start, elems, step, elem);
+        });
+    return ascent.dense;
 }
 
 /// What takes O(n) is remembered; a product's answer takes as long as looking it up.

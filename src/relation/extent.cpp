@@ -20,6 +20,25 @@ constexpr const char* too_far = "addresses beyond 2^62";
 
 }  // namespace
 
+AscentCheck ascent_of(const AxisTable& table, Side side) {
+    AscentCheck ascent;
+    const auto add = [&](const std::vector<AxisRun>& runs) {
+        for (const AxisRun& r : runs) ascent.add(r.start(side), r.count, r.step(side), r.length);
+    };
+    if (table.periods() > 0 && !table.runs().empty()) {
+        add(table.runs());
+        if (table.periods() > 1) {
+            // Each further period begins behind the one before it as the second one does.
+            const std::int64_t second = table.runs().front().start(side) + table.period(side);
+            ascent.ascends = ascent.ascends && second >= ascent.next;
+            ascent.dense = ascent.dense && second == ascent.next;
+        }
+        ascent.next += (table.periods() - 1) * table.period(side);
+    }
+    add(table.tail());
+    return ascent;
+}
+
 Extent extent_of(const AxisTable& table, Side side) {
     Extent all;
     auto add = [&](const std::vector<AxisRun>& runs, std::int64_t repeats, std::int64_t period) {

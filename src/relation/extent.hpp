@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Extents of tables and nests, with overflow checks.
+// Extents of tables and nests, with overflow checks, and the order of their positions.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +28,26 @@ struct Extent {
         high = std::max(high, other.high);
     }
 };
+
+/// Whether positions, gone through in order, ascend, and whether they do so without gaps.
+struct AscentCheck {
+    bool ascends = true;
+    bool dense = true;
+
+    /// `count` pieces of `length` positions each, `step` apart, come next.
+    void add(std::int64_t start, std::int64_t count, std::int64_t step, std::int64_t length) {
+        ascends = ascends && start >= next && (count == 1 || step >= length);
+        dense = dense && (first || start == next) && (count == 1 || step == length);
+        first = false;
+        next = start + (count - 1) * step + length;
+    }
+
+    bool first = true;
+    std::int64_t next = std::numeric_limits<std::int64_t>::min();  ///< where the last piece ended
+};
+
+/// Of a table's positions on a side. O(runs), whatever the number of periods.
+AscentCheck ascent_of(const AxisTable& table, Side side);
 
 /// Of a table that holds at least one pair. O(runs).
 Extent extent_of(const AxisTable& table, Side side);

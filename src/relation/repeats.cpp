@@ -24,27 +24,6 @@ struct Spread {
     std::int64_t reach;
 };
 
-/// The destinations of a table are distinct positions when its runs come one behind the other.
-bool ascends(const AxisTable& table) {
-    std::int64_t next = std::numeric_limits<std::int64_t>::min();
-    bool ascending = true;
-    auto look = [&](const std::vector<AxisRun>& runs, std::int64_t offset) {
-        for (const AxisRun& r : runs) {
-            const std::int64_t start = r.destination + offset;
-            ascending =
-                ascending && start >= next && (r.count == 1 || r.destination_step >= r.length);
-            next = start + (r.count - 1) * r.destination_step + r.length;
-        }
-    };
-    look(table.runs(), 0);
-    if (table.periods() > 1 && !table.runs().empty())
-        ascending =
-            ascending && table.runs().front().destination + table.destination_period() >= next;
-    next += std::max<std::int64_t>(0, table.periods() - 1) * table.destination_period();
-    look(table.tail(), 0);
-    return ascending;
-}
-
 /// The bytes that a nest's destinations span, when its strides show that none repeats.
 std::optional<AddressBounds> distinct_bounds(const Nest& nest, std::int64_t elem_bytes) {
     std::vector<Spread> spreads;
@@ -53,7 +32,8 @@ std::optional<AddressBounds> distinct_bounds(const Nest& nest, std::int64_t elem
         std::int64_t first = 0;
         std::int64_t last = axis.count - 1;
         if (axis.table != nullptr) {
-            if (!ascends(*axis.table)) return std::nullopt;
+            // Positions are distinct if they ascend.
+            if (!ascent_of(*axis.table, Side::destination).ascends) return std::nullopt;
             const Extent positions = extent_of(*axis.table, Side::destination);
             first = positions.low;
             last = positions.high;
@@ -92,15 +72,12 @@ bool products_may_repeat(const ProductStorage& product) {
 
 /// False when every destination lies behind the one before it.
 bool walk_may_repeat(const AddressRelation::Storage& storage) {
-    const std::int64_t elem = storage.elem_bytes.destination;
-    std::int64_t next = std::numeric_limits<std::int64_t>::min();
-    bool ascending = true;
-    const auto look = [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
-        ascending = ascending && start >= next && (elems == 1 || step >= elem);
-        next = start + (elems - 1) * step + elem;
+    AscentCheck ascent;
+    const auto add = [&](std::int64_t start, std::int64_t elems, std::int64_t step) {
+        ascent.add(start, elems, step, storage.elem_bytes.destination);
     };
-    walk_side(storage, Side::destination, look);
-    return !ascending;
+    walk_side(storage, Side::destination, add);
+    return !ascent.ascends;
 }
 
 template <class Visit>
