@@ -23,11 +23,22 @@ using CombineListed = void (*)(const char* source, const std::int64_t* source_at
 /// Multiplies n packed elements by alpha, conjugating them first where asked.
 using ScaleRow = void (*)(char* buffer, std::int64_t n, std::complex<double> alpha, bool conjugate);
 
+/// How a row becomes one of another type: at once, or by way of floats of 32 or 64 bits, which
+/// every float of 8 or 16 bits passes through, so that not every pair of types needs a loop of its
+/// own.
+struct Conversion {
+    ConvertRow first = nullptr;
+    ConvertRow second = nullptr;     ///< of packed elements; nullptr where the first does it all
+    std::int64_t between_bytes = 0;  ///< of an element between the two
+};
+Conversion conversion(ScalarType from, ScalarType to);
 /// How elements are combined; null if bytes are copied.
 struct CombineLoops {
     CombineRow row = nullptr;
     CombineListed listed = nullptr;
 };
+CombineLoops combine_loops(Op op, ScalarType type, bool with_beta);
+ScaleRow scale_row(ScalarType type);
 
 /// Moves rows of elements under one ElementUpdate. Made once per kernel; a value.
 class ElementMover {
@@ -53,13 +64,14 @@ public:
 private:
     /// Converts and scales n elements into a packed buffer.
     void prepare(const char* source, std::int64_t step, char* buffer, std::int64_t n) const;
+    void convert_twice(const char* source, std::int64_t step, char* buffer, std::int64_t n) const;
     void update_through_buffer(const char* source, std::int64_t source_step, char* destination,
                                std::int64_t destination_step, std::int64_t n) const;
 
     ElementUpdate update_;
     std::int64_t source_elem_bytes_ = 0;
     std::int64_t destination_elem_bytes_ = 0;
-    ConvertRow convert_ = nullptr;  ///< set when elements pass through a packed buffer
+    Conversion convert_;  ///< set when elements pass through a packed buffer
     ScaleRow scale_ = nullptr;
     CombineLoops combine_;
 };

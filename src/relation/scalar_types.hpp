@@ -172,10 +172,10 @@ inline T combine(T a, T b) {
 template <class... Types>
 struct TypeList {};
 /// In the order of ScalarType, which begins with opaque.
-using ScalarTypes =
-    TypeList<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
-             std::uint32_t, std::uint64_t, float, double, std::complex<float>, std::complex<double>,
-             Boolean, Float16, BFloat16, Float8E4M3, Float8E5M2>;
+using WideTypes = TypeList<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                           std::uint16_t, std::uint32_t, std::uint64_t, float, double,
+                           std::complex<float>, std::complex<double>, Boolean>;
+using SmallTypes = TypeList<Float16, BFloat16, Float8E4M3, Float8E5M2>;
 
 /// Calls f.template operator()<T>() for the n-th type of a list, the last one if it has no n-th.
 template <class F, class T, class... Others>
@@ -185,11 +185,23 @@ constexpr auto with_nth_type(int n, F&& f, TypeList<T, Others...>) {
     return f.template operator()<T>();
 }
 
-/// Calls f.template operator()<T>() for the C++ type of any scalar type but opaque.
+/// Calls f.template operator()<T>() for the C++ type of a float of 8 or 16 bits.
+template <class F>
+constexpr auto with_small_type(ScalarType type, F&& f) {
+    return with_nth_type(static_cast<int>(type) - static_cast<int>(ScalarType::float16), f,
+                         SmallTypes());
+}
+
+/// Calls f.template operator()<T>() for the C++ type of any other scalar type but opaque.
+template <class F>
+constexpr auto with_wide_type(ScalarType type, F&& f) {
+    return with_nth_type(static_cast<int>(type) - static_cast<int>(ScalarType::int8), f,
+                         WideTypes());
+}
+
 template <class F>
 constexpr auto with_type(ScalarType type, F&& f) {
-    return with_nth_type(static_cast<int>(type) - static_cast<int>(ScalarType::int8), f,
-                         ScalarTypes());
+    return is_small(type) ? with_small_type(type, f) : with_wide_type(type, f);
 }
 
 }  // namespace datamover::scalar
