@@ -18,41 +18,6 @@
 #include "mpi/collectives.hpp"
 
 namespace datamover::alternatives {
-namespace {
-
-/// Datatypes that are freed together.
-struct Datatypes {
-    std::vector<mpi::Datatype> made;
-    std::vector<MPI_Datatype> handles;
-
-    /// Makes one more by make(MPI_Datatype*), which is the MPI function `call`.
-    template <class Make>
-    void add(const char* call, Make&& make) {
-        MPI_Datatype type = MPI_DATATYPE_NULL;
-        mpi::check(make(&type), call);
-        made.emplace_back(type).commit();
-        handles.push_back(type);
-    }
-};
-
-/// Where the elements that go to each rank lie, in order, from the column's first on.
-std::vector<std::vector<MPI_Aint>> places_by_target(const State& s, const ElementColumn& column) {
-    std::vector<std::vector<MPI_Aint>> places(at(s.nprocs()));
-    for_each_entry(s.all_elems(), [&](std::int64_t i, auto rank) {
-        places[rank].push_back(i * column.stride_bytes);
-    });
-    return places;
-}
-
-/// How far a round goes with at most so many entries, at least one element.
-std::int64_t range_end(const ElementRange& range, std::int64_t elems, std::int64_t entries) {
-    const std::int64_t limit = range.rows.first_entry(range.begin_elem) + entries;
-    std::int64_t end = range.begin_elem;
-    while (end < elems && range.rows.first_entry(end + 1) <= limit) ++end;
-    return std::max(end, std::min(elems, range.begin_elem + 1));
-}
-
-}  // namespace
 
 /// With a limit in rounds, until no process has anything left.
 void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
@@ -61,14 +26,16 @@ void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
     const std::int64_t bytes = column.elem_bytes;
     const bool limited = s.limit_bytes > 0;
     ElementRange range = s.all_elems();
-    mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
+    if (limited) range.end_elem = 0;
     std::vector<std::int64_t> counts = s.send_counts;
-    for (bool more = true; more;) {
+    mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
+    do {
         if (limited) {
-            range.end_elem = range_end(range, s.elems, s.limit_bytes / bytes);
-            counts.assign(at(s.nprocs()) + 1, 0);
-            count_range(range, counts.data());
-            counts.pop_back();
+            std::int64_t room = s.limit_bytes / bytes;
+            counts = advance_range(range, s.elems, [&](auto code, std::int64_t) {
+                room -= code != range.drop_code;
+                return room >= 0;
+            });
             received.counts = mpi::exchange(*s.group, counts);
             ++s.last_move.rounds;
         }
@@ -80,9 +47,7 @@ void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
                         *s.group);
         for (std::size_t r = 0; r < received.counts.size(); ++r)
             received.starts[r] += received.counts[r];
-        range.begin_elem = range.end_elem;
-        more = limited && s.group->maximum({range.end_elem < s.elems}).front() > 0;
-    }
+    } while (limited && s.group->maximum({range.end_elem < s.elems}).front() > 0);
 }
 
 void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
@@ -90,34 +55,43 @@ void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
     const ElementBuffer& result = transfer.results.front();
     /// What MPI may look at until the operation is complete.
     struct Arguments {
-        Datatypes send_types, receive_types;
-        std::vector<int> send_counts, receive_counts, no_starts;
+        std::vector<mpi::Datatype> made;
+        std::vector<MPI_Datatype> send_types, receive_types;
+        std::vector<int> counts, starts;  ///< of each type one, from the column's start on
         std::shared_ptr<const void> result_owner;
+
+        void add(std::vector<MPI_Datatype>& types, mpi::Datatype type) {
+            type.commit();
+            types.push_back(type.get());
+            made.push_back(std::move(type));
+        }
     };
     const auto a = std::make_shared<Arguments>();
     a->result_owner = result.owner;
-    a->no_starts.assign(at(s.nprocs()), 0);
+    a->counts.assign(at(s.nprocs()), 1);
+    a->starts.assign(at(s.nprocs()), 0);
+    std::vector<std::vector<MPI_Aint>> places(at(s.nprocs()));
+    for_each_entry(s.all_elems(), [&](std::int64_t i, auto rank) {
+        places[rank].push_back(i * column.stride_bytes);
+    });
     const mpi::Datatype element = mpi::contiguous(column.elem_bytes, MPI_BYTE);
-    const auto places = places_by_target(s, column);
     // Displacements of MPI_Alltoallw are bytes in an int: the places go into the types instead.
     for (std::size_t r = 0; r < places.size(); ++r) {
-        a->send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
-            return MPI_Type_create_hindexed_block(
-                mpi::to_int(static_cast<std::int64_t>(places[r].size()), "count of elements"), 1,
-                places[r].data(), element.get(), made);
-        });
-        a->send_counts.push_back(places[r].empty() ? 0 : 1);
-        const int count = mpi::to_int(s.recv_counts[r], "count of elements");
-        const MPI_Aint start = s.recv_starts[r] * column.elem_bytes;
-        a->receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
-            return MPI_Type_create_hindexed(1, &count, &start, element.get(), made);
-        });
-        a->receive_counts.push_back(count > 0 ? 1 : 0);
+        MPI_Datatype scattered = MPI_DATATYPE_NULL;
+        mpi::check(MPI_Type_create_hindexed_block(
+                       mpi::to_int(std::ssize(places[r]), "count of elements"), 1, places[r].data(),
+                       element.get(), &scattered),
+                   "MPI_Type_create_hindexed_block");
+        a->add(a->send_types, mpi::Datatype(scattered));
+        std::vector<mpi::PlacedDatatype> dense;
+        dense.push_back({s.recv_starts[r] * column.elem_bytes,
+                         mpi::contiguous(s.recv_counts[r], element.get())});
+        a->add(a->receive_types, mpi::sequence(std::move(dense)));
     }
     const auto begin = [&](MPI_Comm comm, MPI_Request* request) {
-        return MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
-                              a->send_types.handles.data(), result.data, a->receive_counts.data(),
-                              a->no_starts.data(), a->receive_types.handles.data(), comm, request);
+        return MPI_Ialltoallw(column.data, a->counts.data(), a->starts.data(),
+                              a->send_types.data(), result.data, a->counts.data(),
+                              a->starts.data(), a->receive_types.data(), comm, request);
     };
     s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);
 }

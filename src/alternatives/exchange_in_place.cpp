@@ -47,13 +47,16 @@ public:
           bytes_(buffer.elem_bytes),
           scratch_(scratch),
           arriving_(exchange_runs(group, sorted)),
-          tail_(elems_of(sorted)),
-          capacity_(buffer.capacity_elems) {
+          holes_{{elems_of(sorted), buffer.capacity_elems}} {
         std::vector<std::int64_t> counts(at(group.size()), 0);
         for (const ElementRun& run : sorted) counts[at(run.target)] += run.elems;
         out_ = mpi::Blocks::behind(counts);
         for (const ElementRuns& runs : arriving_) in_.push_back(elems_of(runs));
-        keep(sorted);
+        // What stays is no part of the exchange.
+        const std::size_t me = at(group.rank());
+        const std::int64_t begin = out_.starts[me];
+        hold(begin, cut(sorted, begin, begin + out_.counts[me]));
+        out_.counts[me] = in_[me] = 0;
     }
 
     ElementRuns run() {
@@ -78,15 +81,12 @@ private:
 
     std::byte* place(std::int64_t elem) const { return data_ + elem * bytes_; }
 
-    /// What stays, and is no longer part of the exchange.
-    void keep(const ElementRuns& sorted) {
-        const std::size_t me = at(group_.rank());
-        std::int64_t begin = out_.starts[me];
-        for (const ElementRun& run : cut(sorted, begin, begin + out_.counts[me])) {
+    /// The elements of runs lie one behind the other from `begin` on.
+    void hold(std::int64_t begin, const ElementRuns& runs) {
+        for (const ElementRun& run : runs) {
             held_.push_back({begin, run});
             begin += run.elems;
         }
-        out_.counts[me] = in_[me] = 0;
     }
 
     std::int64_t common_rounds() const {
@@ -115,7 +115,8 @@ private:
         waiting_elems_ += received.total();
         for (std::size_t r = 0; r < in_.size(); ++r) {
             if (sent.counts[r] > 0)
-                holes_.push_back({sent.starts[r], sent.starts[r] + sent.counts[r]});
+                holes_.insert(holes_.end() - 1,
+                              {sent.starts[r], sent.starts[r] + sent.counts[r]});
             if (counts[r] > 0) waiting_.push_back({static_cast<int>(r), counts[r]});
         }
         settle();
@@ -123,15 +124,10 @@ private:
 
     /// The next hole, of at most so many elements; empty when there is none.
     Range take_hole(std::int64_t elems) {
-        if (next_hole_ == holes_.size()) {
-            const Range rest{tail_, std::min(capacity_, tail_ + elems)};
-            tail_ = rest.end;
-            return rest;
-        }
         Range& hole = holes_[next_hole_];
         const Range part{hole.begin, std::min(hole.end, hole.begin + elems)};
         hole.begin = part.end;
-        if (hole.begin == hole.end) ++next_hole_;
+        if (hole.begin == hole.end && next_hole_ + 1 < holes_.size()) ++next_hole_;
         return part;
     }
 
@@ -156,36 +152,21 @@ private:
     /// The next elements of a source have come to lie in a range.
     void record(int source, Range range) {
         ElementRuns& runs = arriving_[at(source)];
-        std::size_t used = 0;
-        for (; range.begin < range.end; ++used) {
-            ElementRun& run = runs[used];
-            const std::int64_t n = std::min(run.elems, range.end - range.begin);
-            held_.push_back({range.begin, run.before(n)});
-            range.begin += n;
-            run = run.after(n);
-            if (run.elems > 0) break;
-        }
-        runs.erase(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(used));
+        const std::int64_t elems = range.end - range.begin;
+        hold(range.begin, cut(runs, 0, elems));
+        runs = cut(runs, elems, elems_of(runs));
     }
 
     /// Moves everything to the buffer's start.
     ElementRuns close_up() {
-        std::ranges::sort(held_, [](const Held& a, const Held& b) { return a.begin < b.begin; });
+        std::ranges::sort(held_, {}, &Held::begin);
         ElementRuns runs;
         std::int64_t end = 0;
-        for (std::size_t first = 0; first < held_.size();) {
-            // Neighbours move together.
-            std::int64_t stop = held_[first].begin;
-            std::size_t next = first;
-            for (; next < held_.size() && held_[next].begin == stop; ++next) {
-                stop += held_[next].run.elems;
-                append(runs, held_[next].run);
-            }
-            const std::int64_t elems = stop - held_[first].begin;
-            if (end != held_[first].begin)
-                std::memmove(place(end), place(held_[first].begin), at(elems * bytes_));
-            end += elems;
-            first = next;
+        for (const Held& held : held_) {
+            append(runs, held.run);
+            if (end != held.begin)
+                std::memmove(place(end), place(held.begin), at(held.run.elems * bytes_));
+            end += held.run.elems;
         }
         return runs;
     }
@@ -198,11 +179,10 @@ private:
     std::vector<ElementRuns> arriving_;  ///< per source: what has not been given a place
     std::vector<std::int64_t> in_;       ///< per source
     std::vector<Held> held_;
-    std::vector<Range> holes_;
+    std::vector<Range> holes_;  ///< last the one behind all elements
     std::size_t next_hole_ = 0;
     std::vector<Waiting> waiting_;
     std::int64_t waiting_elems_ = 0;
-    std::int64_t tail_, capacity_;  ///< nothing has lain between them yet
 };
 
 }  // namespace

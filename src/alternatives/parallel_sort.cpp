@@ -105,16 +105,11 @@ private:
         const std::int64_t crossing = lower ? crossing_elems(runs_, theirs, elems_)
                                             : crossing_elems(theirs, runs_, elems_of(theirs));
         if (crossing == 0) return;
-        const std::int64_t kept = elems_ - crossing;
-        if (lower) {
-            swap(peer, kept, crossing);
-            runs_ = sorter_.merge(0, cut(runs_, 0, kept), cut(theirs, 0, crossing));
-        } else {
-            swap(peer, 0, crossing);
-            const std::int64_t all = elems_of(theirs);
-            runs_ =
-                sorter_.merge(0, cut(theirs, all - crossing, all), cut(runs_, crossing, elems_));
-        }
+        const std::int64_t kept = elems_ - crossing, all = elems_of(theirs);
+        swap(peer, lower ? kept : 0, crossing);
+        runs_ = lower ? sorter_.merge(0, cut(runs_, 0, kept), cut(theirs, 0, crossing))
+                      : sorter_.merge(0, cut(theirs, all - crossing, all),
+                                      cut(runs_, crossing, elems_));
     }
 
     ElementRuns exchange_runs(int peer) const {

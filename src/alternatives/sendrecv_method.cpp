@@ -50,11 +50,13 @@ public:
     }
 
 private:
+    struct Half {
+        memory::AllocationPtr memory;
+        std::optional<std::size_t> message;  ///< the last one from here
+    };
     struct Buffer {
-        memory::AllocationPtr halves[2];
-        std::optional<std::size_t> messages[2];  ///< under way
-        int half = 0;
-        std::int64_t elems = 0;
+        Half filled, sent;
+        std::int64_t elems = 0;  ///< in the one that is filled
     };
 
     /// Gives the next elements of a source their places: those of its own part of the results.
@@ -73,14 +75,14 @@ private:
             }
     }
 
-    static const std::byte* place_in(const ElementColumn& column, std::int64_t elem) {
-        return static_cast<const std::byte*>(column.data) + elem * column.stride_bytes;
-    }
-
-    void pack(std::byte* to, std::int64_t elem) const {
-        for (const ElementColumn& column : transfer_.columns) {
-            std::memcpy(to, place_in(column, elem), at(column.elem_bytes));
-            to += column.elem_bytes;
+    /// Copies the parts of an element to the places that to(column) gives.
+    template <class To>
+    void copy(std::int64_t elem, To&& to) const {
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+            const ElementColumn& column = transfer_.columns[c];
+            std::memcpy(to(c),
+                        static_cast<const std::byte*>(column.data) + elem * column.stride_bytes,
+                        at(column.elem_bytes));
         }
     }
 
@@ -91,41 +93,35 @@ private:
 
     void put(int rank, std::int64_t elem) {
         if (rank == s_.rank()) {
-            put_here(elem);
-            return;
+            const std::int64_t place = take_places(rank, 1);
+            return copy(elem, [&](std::size_t c) {
+                return transfer_.results[c].data + place * transfer_.columns[c].elem_bytes;
+            });
         }
         Buffer& buffer = buffers_[at(rank)];
-        auto& half = buffer.halves[buffer.half];
-        if (!half) half = make_buffer(buffer_elems_);
-        pack(half->data + buffer.elems++ * elem_bytes_, elem);
+        auto& memory = buffer.filled.memory;
+        if (!memory) memory = make_buffer(buffer_elems_);
+        std::byte* next = memory->data + buffer.elems++ * elem_bytes_;
+        copy(elem, [&](std::size_t c) {
+            return std::exchange(next, next + transfer_.columns[c].elem_bytes);
+        });
         if (buffer.elems == buffer_elems_) flush(rank);
     }
 
-    void put_here(std::int64_t elem) {
-        const std::int64_t place = take_places(s_.rank(), 1);
-        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
-            const ElementColumn& column = transfer_.columns[c];
-            std::memcpy(transfer_.results[c].data + place * column.elem_bytes,
-                        place_in(column, elem), at(column.elem_bytes));
-        }
-    }
-
     void flush(int rank) {
-        Buffer& buffer = buffers_[at(rank)];
-        if (buffer.elems == 0) return;
-        const auto& half = buffer.halves[buffer.half];
-        buffer.messages[buffer.half] =
-            sends_.send({half->data, buffer.elems * elem_bytes_}, rank, half);
+        auto& [filled, sent, elems] = buffers_[at(rank)];
+        if (elems == 0) return;
+        filled.message =
+            sends_.send({filled.memory->data, elems * elem_bytes_}, rank, filled.memory);
         ++s_.last_move.messages;
-        buffer.half = 1 - buffer.half;
-        buffer.elems = 0;
-        auto& before = buffer.messages[buffer.half];
+        elems = 0;
+        std::swap(filled, sent);
+        const auto& before = filled.message;
         const auto free = [&] {
             receive();
             return !before || sends_.is_complete(*before);
         };
         mpi::wait_until(*s_.group, free, mpi::Load::data);
-        before.reset();
     }
 
     /// Takes one message of each source that has more to send, if one has come.

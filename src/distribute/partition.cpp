@@ -285,12 +285,4 @@ void put_at(std::span<const std::int64_t> numbers, const std::byte* from, std::b
     });
 }
 
-void count_range(const ElementRange& range, std::int64_t* counts) {
-    const std::int64_t begin = range.rows.first_entry(range.begin_elem);
-    const std::int64_t end = range.rows.first_entry(range.end_elem);
-    with_codes(*range.codes, [&](const auto* codes) {
-        for (std::int64_t e = begin; e < end; ++e) ++counts[codes[e]];
-    });
-}
-
 }  // namespace datamover::distribute

@@ -114,7 +114,4 @@ std::vector<std::int64_t> advance_range(ElementRange& range, std::int64_t elems,
     return counts;
 }
 
-/// Counts entries per rank in a range of elements, added to `counts`.
-void count_range(const ElementRange& range, std::int64_t* counts);
-
 }  // namespace datamover::distribute
