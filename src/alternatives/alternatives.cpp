@@ -78,10 +78,10 @@ void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
     // Displacements of MPI_Alltoallw are bytes in an int: the places go into the types instead.
     for (std::size_t r = 0; r < places.size(); ++r) {
         MPI_Datatype scattered = MPI_DATATYPE_NULL;
-        mpi::check(MPI_Type_create_hindexed_block(
-                       mpi::to_int(std::ssize(places[r]), "count of elements"), 1, places[r].data(),
-                       element.get(), &scattered),
-                   "MPI_Type_create_hindexed_block");
+        mpi::check(
+            MPI_Type_create_hindexed_block(mpi::to_int(std::ssize(places[r]), "count of elements"),
+                                           1, places[r].data(), element.get(), &scattered),
+            "MPI_Type_create_hindexed_block");
         a->add(a->send_types, mpi::Datatype(scattered));
         std::vector<mpi::PlacedDatatype> dense;
         dense.push_back({s.recv_starts[r] * column.elem_bytes,
@@ -89,9 +89,9 @@ void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, boo
         a->add(a->receive_types, mpi::sequence(std::move(dense)));
     }
     const auto begin = [&](MPI_Comm comm, MPI_Request* request) {
-        return MPI_Ialltoallw(column.data, a->counts.data(), a->starts.data(),
-                              a->send_types.data(), result.data, a->counts.data(),
-                              a->starts.data(), a->receive_types.data(), comm, request);
+        return MPI_Ialltoallw(column.data, a->counts.data(), a->starts.data(), a->send_types.data(),
+                              result.data, a->counts.data(), a->starts.data(),
+                              a->receive_types.data(), comm, request);
     };
     s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);
 }

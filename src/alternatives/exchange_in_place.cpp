@@ -115,8 +115,7 @@ private:
         waiting_elems_ += received.total();
         for (std::size_t r = 0; r < in_.size(); ++r) {
             if (sent.counts[r] > 0)
-                holes_.insert(holes_.end() - 1,
-                              {sent.starts[r], sent.starts[r] + sent.counts[r]});
+                holes_.insert(holes_.end() - 1, {sent.starts[r], sent.starts[r] + sent.counts[r]});
             if (counts[r] > 0) waiting_.push_back({static_cast<int>(r), counts[r]});
         }
         settle();

@@ -167,19 +167,6 @@ void Agreement::count_beyond_node() {
 
 // Moves of elements between start and wait.
 
-namespace {
-
-/// Only start, which is no call of all processes, is refused where too many are in flight here.
-std::shared_ptr<NodeChannel> with_room(std::shared_ptr<NodeChannel> channel) {
-    channel->check_room();
-    return channel;
-}
-
-}  // namespace
-
-StartedMove::StartedMove(State& state, StartArguments arguments)
-    : StartedMove(state, SlotClaim(with_room(state.channel)), std::move(arguments)) {}
-
 StartedMove::StartedMove(State& state, SlotClaim claim, StartArguments arguments)
     : SlotOperation(state, claim.slot()),
       claim_(std::move(claim)),

@@ -109,10 +109,8 @@ struct StartArguments {
 /// wait.
 class StartedMove final : public SlotOperation {
 public:
-    /// Begins, and waits for nobody, unless the operation that was begun as many before as there
-    /// may be in flight is not complete: then for that. All processes begin theirs in the same
-    /// order. Throws peer_failed, invalid_state (too many in flight).
-    StartedMove(State& state, StartArguments arguments);
+    /// Begins with a slot, and waits for nobody. Throws peer_failed.
+    StartedMove(State& state, SlotClaim claim, StartArguments arguments);
     ~StartedMove() override;
     StartedMove(const StartedMove&) = delete;
     StartedMove& operator=(const StartedMove&) = delete;
@@ -129,7 +127,6 @@ public:
     void keep_memory() noexcept override;
 
 private:
-    StartedMove(State& state, SlotClaim claim, StartArguments arguments);
     bool advance() override;
 
     SlotClaim claim_;

@@ -167,8 +167,8 @@ private:
         std::byte* const result = way_.transfer.results[c].data;
         if ((range.drops || !range.rows.one_each()) && elems > 0)
             std::memset(result + bytes_of(range.begin_elem, c), 0, at(bytes_of(elems, c)));
-        collect_combined(range, sources_[c].from.data(), result, column(c).elem_bytes, way_.op,
-                         column(c).type);
+        collect(range, sources_[c].from.data(), result, column(c).elem_bytes, way_.op,
+                column(c).type);
     }
 
     ReverseTransfer way_;

@@ -34,14 +34,15 @@ struct Arrived {
     std::vector<std::int64_t> counts;
 };
 
-template <class Element>
-Arrived<Element> carry(MPI_Comm comm, const std::vector<Element>& elems,
-                       const std::vector<std::int64_t>& targets) {
+/// target_of(i) is the process that element number i goes to. Collective.
+template <class Element, class TargetOf>
+Arrived<Element> carry(MPI_Comm comm, const std::vector<Element>& elems, TargetOf&& target_of) {
     TargetList list;
-    list.elems = static_cast<std::int64_t>(targets.size());
-    list.data = targets.data();
-    list.type = ScalarType::int64;
-    list.stride_bytes = sizeof(std::int64_t);
+    list.elems = std::ssize(elems);
+    list.evaluate = [&](std::int64_t first, std::int64_t count, std::int64_t* targets) {
+        for (std::int64_t i = 0; i < count; ++i)
+            targets[i] = target_of(static_cast<std::size_t>(first + i));
+    };
     Migration migration(comm, list);
     Arrived<Element> arrived;
     const auto received = static_cast<std::size_t>(migration.received());
@@ -123,40 +124,34 @@ public:
     /// the lengths and digests of all lists. Collective.
     void tell(std::span<const std::span<const std::int64_t>> mine,
               std::span<const Layout> partners) {
-        std::vector<std::int64_t> same, words;
-        std::size_t first_partner = 0;
+        std::vector<mpi::PassedValue> passed;
+        std::vector<std::int64_t> digests, words;
         mpi::collectively(*group_, [&] {
-            same = {shape_.dims(), std::ssize(mine), std::ssize(partners)};
-            for (const std::int64_t extent : shape_.to_vector()) same.push_back(extent);
-            first_partner = same.size();
-            for (const Layout& partner : partners) same.push_back(partner.digest());
+            passed = {{"shapes", shape_.to_string()},
+                      {"numbers of lists", std::to_string(mine.size())},
+                      {"numbers of partners", std::to_string(partners.size())}};
+            for (const Layout& partner : partners) digests.push_back(partner.digest());
             for (const auto& list : mine) {
                 geometry::WordDigest digest;
                 digest.put_all(list);
                 words.insert(words.end(), {std::ssize(list), digest.value()});
             }
         });
-        mpi::require_same(*group_, same, [&](std::size_t i) -> mpi::PassedValue {
-            if (i == 1) return {"numbers of lists", std::to_string(mine.size())};
-            if (i == 2) return {"numbers of partners", std::to_string(partners.size())};
-            if (i < first_partner) return {"shapes", shape_.to_string()};
-            return {"partners", partners[i - first_partner].describe()};
+        mpi::require_same(*group_, passed);
+        mpi::require_same(*group_, digests, [&](std::size_t i) {
+            return mpi::PassedValue{"partners", partners[i].describe()};
         });
         told_ = group_->gather(words);
     }
 
     void ask() {
-        std::vector<std::int64_t> homes_of_held, homes_of_asked;
-        mpi::collectively(*group_, [&] {
-            homes_of_held = homes(held_, &Held::index);
-            homes_of_asked = homes(asked_, std::identity{});
-        });
-        const auto held = carry(comm_, held_, homes_of_held);
-        const auto asked = carry(comm_, asked_, homes_of_asked);
+        const auto held =
+            carry(comm_, held_, [&](std::size_t i) { return held_[i].index / range_; });
+        const auto asked = carry(comm_, asked_, [&](std::size_t i) { return asked_[i] / range_; });
         std::vector<Held> answers;
         std::vector<std::int64_t> askers;
         mpi::collectively(*group_, [&] { answer(held, asked, answers, askers); });
-        answers_ = carry(comm_, answers, askers).elems;
+        answers_ = carry(comm_, answers, [&](std::size_t i) { return askers[i]; }).elems;
     }
 
     IndexList made(std::size_t number, std::span<const std::int64_t> own) const {
@@ -214,15 +209,6 @@ private:
         const auto middle = asked_.begin() + static_cast<std::ptrdiff_t>(first);
         geometry::sort_by(std::span(middle, asked_.end()), std::identity{});
         std::inplace_merge(asked_.begin(), middle, asked_.end());
-    }
-
-    /// The processes that have what elements are about in the directory.
-    template <class Element, class Index>
-    std::vector<std::int64_t> homes(const std::vector<Element>& elems, Index index) const {
-        std::vector<std::int64_t> targets;
-        targets.reserve(elems.size());
-        for (const Element& elem : elems) targets.push_back(std::invoke(index, elem) / range_);
-        return targets;
     }
 
     /// This process's part of the directory: to each who asks, all that hold the index.

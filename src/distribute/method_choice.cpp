@@ -24,32 +24,6 @@ constexpr double clearly_faster = 0.9;
 /// times: they are there to be compared with.
 const std::vector<std::string> candidates = {"partition", "alltoallv", "sendrecv"};
 
-/// Elements that all processes have, and where they go.
-struct Sample {
-    std::vector<std::int32_t> targets;
-    std::vector<std::byte> data;
-    std::int64_t elem_bytes;
-
-    Sample(const mpi::ProcessGroup& group, std::int64_t bytes, bool most_stay)
-        : targets(static_cast<std::size_t>(sample_bytes / bytes)), elem_bytes(bytes) {
-        for (std::size_t i = 0; i < targets.size(); ++i)
-            targets[i] = most_stay && i % 8 != 0
-                             ? group.rank()
-                             : static_cast<std::int32_t>(most_stay ? i / 8 : i) % group.size();
-        // Room for what arrives, which may be a little more than what is given.
-        data.resize(targets.size() * static_cast<std::size_t>(2 * bytes));
-    }
-    TargetList list() const {
-        TargetList list;
-        list.elems = static_cast<std::int64_t>(targets.size());
-        list.data = targets.data();
-        return list;
-    }
-    std::int64_t capacity_elems() const {
-        return static_cast<std::int64_t>(data.size()) / elem_bytes;
-    }
-};
-
 template <class Work>
 double fastest_turn(Work&& work) {
     double best = std::numeric_limits<double>::max();
@@ -69,14 +43,20 @@ bool suffices(const Method& method, bool in_place) {
 
 void measure(const State& of, NodeSlot& slot, std::int64_t elem_bytes, bool in_place,
              MethodTimes& all) {
-    Sample sample(*of.group, elem_bytes, in_place);
-    State s(of.group, of.channel, slot, sample.list(), {});
-    const ElementColumn column{sample.data.data(), elem_bytes, elem_bytes};
-    const auto memory =
-        memory::SegmentPool::of_process().allocate(in_place ? 0 : s.received() * elem_bytes);
+    const std::int64_t elems = sample_bytes / elem_bytes, rank = of.rank(), nprocs = of.nprocs();
+    TargetList list;
+    list.elems = elems;
+    list.evaluate = [&](std::int64_t first, std::int64_t count, std::int64_t* targets) {
+        for (std::int64_t i = first; i < first + count; ++i)
+            *targets++ = !in_place ? i % nprocs : i % 8 == 0 ? i / 8 % nprocs : rank;
+    };
+    State s(of.group, of.channel, slot, list, {});
+    // Room for what arrives, which may be a little more than what is given.
+    std::vector<std::byte> data(2 * sample_bytes);
+    const ElementColumn column{data.data(), elem_bytes, elem_bytes};
+    const auto memory = memory::SegmentPool::of_process().allocate(in_place ? 0 : s.received() * elem_bytes);
     const ElementBuffer result{memory->data, memory->bytes, memory};
-    const Buffer buffer{sample.data.data(), elem_bytes, sample.capacity_elems(),
-                        scratch_elems(s, elem_bytes)};
+    const Buffer buffer{data.data(), elem_bytes, 2 * elems, scratch_elems(s, elem_bytes)};
     for (const std::string& name : candidates) {
         const Method& method = *find_method(name);
         if (!suffices(method, in_place)) continue;

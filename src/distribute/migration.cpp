@@ -167,6 +167,24 @@ void move_into(State& s, std::span<const ElementColumn> columns,
     s.orders.record(ArrivedBy::move, delivery);
 }
 
+/// Begins a move, and waits for nobody, unless the operation that was begun as many before as there
+/// may be in flight is not complete: then for that. All processes begin theirs in the same order.
+void start_move(State& s, distribute::StartArguments arguments) {
+    s.channel->check_room();
+    begin_move(s, "partition");
+    s.started = std::make_shared<distribute::StartedMove>(s, distribute::SlotClaim(s.channel),
+                                                          std::move(arguments));
+}
+
+/// Pooled memory for what arrives of columns.
+std::vector<ElementBuffer> allocated_results(const Migration& migration,
+                                             std::span<const ElementColumn> columns) {
+    std::vector<ElementBuffer> results;
+    for (const ElementColumn& c : columns)
+        results.push_back(migration.allocate(migration.received() * c.elem_bytes));
+    return results;
+}
+
 /// Ends the move in flight where `work` says so, or it fails; after a timeout it is still there.
 template <class Work>
 void ending_a_move(State& s, const char* call, Work&& work) {
@@ -272,8 +290,7 @@ std::vector<ElementBuffer> Migration::move(std::span<const ElementColumn> column
     std::vector<ElementBuffer> results;
     move_into(s, columns, given, [&](const std::vector<ElementColumn>& full) {
         check_sizes(s, full);
-        for (const ElementColumn& c : full)
-            results.push_back(allocate(s.received() * c.elem_bytes));
+        results = allocated_results(*this, full);
         return std::span<const ElementBuffer>(results);
     });
     return results;
@@ -370,8 +387,7 @@ void Migration::start(std::span<const ElementColumn> columns,
         check_columns(s, arguments.columns, s.elems, results, s.received());
         arguments.results.assign(results.begin(), results.end());
     });
-    begin_move(s, "partition");
-    s.started = std::make_shared<distribute::StartedMove>(s, std::move(arguments));
+    start_move(s, std::move(arguments));
 }
 
 std::vector<ElementBuffer> Migration::start(std::span<const ElementColumn> columns) {
@@ -380,8 +396,7 @@ std::vector<ElementBuffer> Migration::start(std::span<const ElementColumn> colum
     std::vector<ElementBuffer> results;
     try {
         check_sizes(s, with_strides(columns));
-        for (const ElementColumn& c : columns)
-            results.push_back(allocate(s.received() * c.elem_bytes));
+        results = allocated_results(*this, columns);
     } catch (...) {
         start_refused(mpi::current_error(*s.group));
         return {};
@@ -393,8 +408,7 @@ std::vector<ElementBuffer> Migration::start(std::span<const ElementColumn> colum
 void Migration::start_refused(const Error& error) {
     State& s = bound(state_);
     check_idle(s);
-    s.started = std::make_shared<distribute::StartedMove>(
-        s, distribute::StartArguments{{error, {}}, {}, {}});
+    start_move(s, {{error, {}}, {}, {}});
 }
 
 bool Migration::test() {

@@ -205,38 +205,27 @@ void fan_out(const ElementRange& range, const ElementColumn& column, std::byte**
 }
 
 void collect(const ElementRange& range, const std::byte** places, std::byte* result,
-             std::int64_t elem_bytes) {
-    if (range.rows.one_each()) {
-        with_codes(*range.codes, [&](const auto* codes) {
-            with_size(elem_bytes, [&](auto size) {
-                const std::int64_t bytes = size.get();
-                visit_singles<true>(
-                    range, codes, bytes, places, [=](std::int64_t i, const std::byte* place) {
-                        std::memcpy(result + i * bytes, place, static_cast<std::size_t>(bytes));
-                    });
-            });
+             std::int64_t elem_bytes, Op op, ScalarType type) {
+    const auto combine = [&]<Op... ops>() {
+        return ((op == ops && (collect_by<ops>(range, places, result, elem_bytes, type), true)) ||
+                ...);
+    };
+    if (combine.operator()<Op::add, Op::multiply, Op::minimum, Op::maximum>()) return;
+    const auto take = [=](std::int64_t elem, const std::byte* value, std::int64_t bytes) {
+        std::memcpy(result + elem * bytes, value, static_cast<std::size_t>(bytes));
+    };
+    if (!range.rows.one_each())
+        return visit_entries(
+            range, places, elem_bytes,
+            [&](std::int64_t elem, const std::byte* value) { take(elem, value, elem_bytes); });
+    with_codes(*range.codes, [&](const auto* codes) {
+        with_size(elem_bytes, [&](auto size) {
+            const std::int64_t bytes = size.get();
+            visit_singles<true>(
+                range, codes, bytes, places,
+                [=](std::int64_t elem, const std::byte* value) { take(elem, value, bytes); });
         });
-        return;
-    }
-    visit_entries(range, places, elem_bytes, [&](std::int64_t elem, const std::byte* value) {
-        std::memcpy(result + elem * elem_bytes, value, static_cast<std::size_t>(elem_bytes));
     });
-}
-
-void collect_combined(const ElementRange& range, const std::byte** places, std::byte* result,
-                      std::int64_t elem_bytes, Op op, ScalarType type) {
-    switch (op) {
-        case Op::replace:
-            return collect(range, places, result, elem_bytes);
-        case Op::add:
-            return collect_by<Op::add>(range, places, result, elem_bytes, type);
-        case Op::multiply:
-            return collect_by<Op::multiply>(range, places, result, elem_bytes, type);
-        case Op::minimum:
-            return collect_by<Op::minimum>(range, places, result, elem_bytes, type);
-        case Op::maximum:
-            return collect_by<Op::maximum>(range, places, result, elem_bytes, type);
-    }
 }
 
 std::span<const std::int64_t> LeavingElems::next(std::int64_t most) {

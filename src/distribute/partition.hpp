@@ -55,13 +55,9 @@ void fan_out(const ElementRange& range, const ElementColumn& column, std::byte**
              const PartitionLoops& loops = copy_loops().partition);
 
 /// The way back: takes the next element from the place of each entry's target. With several targets
-/// the last one stays; elements without any are left as they are.
+/// their elements are combined, or the last one stays; elements without any are left as they are.
 void collect(const ElementRange& range, const std::byte** places, std::byte* result,
-             std::int64_t elem_bytes);
-
-/// Likewise, combining into what is in place.
-void collect_combined(const ElementRange& range, const std::byte** places, std::byte* result,
-                      std::int64_t elem_bytes, Op op, ScalarType type);
+             std::int64_t elem_bytes, Op op = Op::replace, ScalarType type = ScalarType::opaque);
 
 /// The numbers of the elements that do not go to `kept`, ascending, found a block at a time. Only
 /// for one target per element.

@@ -35,28 +35,6 @@ struct HilbertStrides {
     static const HilbertStrides& of(int dims);
 };
 
-namespace {
-
-/// All states of Hilbert's curve, and how they follow each other, numbered from 0.
-struct HilbertStates {
-    std::vector<HilbertState> states{HilbertState{}};
-    std::vector<std::uint32_t> next;  ///< at state · 2^dims + orthant
-
-    explicit HilbertStates(int dims) {
-        std::map<HilbertState, std::uint32_t> numbers{{states.front(), 0}};
-        for (std::size_t s = 0; s < states.size(); ++s)
-            for (std::uint32_t orthant = 0; orthant < 1u << dims; ++orthant) {
-                const HilbertState state = states[s].within(orthant, dims);
-                const auto [place, is_new] =
-                    numbers.emplace(state, static_cast<std::uint32_t>(states.size()));
-                if (is_new) states.push_back(state);
-                next.push_back(place->second);
-            }
-    }
-};
-
-}  // namespace
-
 std::uint32_t HilbertState::place_of(std::uint32_t orthant, int dims) const {
     std::uint32_t place = 0, gray = inverted;
     for (std::size_t d = 0; d < static_cast<std::size_t>(dims); ++d) {
@@ -92,25 +70,36 @@ HilbertState HilbertState::within(std::uint32_t orthant, int dims) const {
 }
 
 HilbertStrides::HilbertStrides(int dims) {
-    const HilbertStates all(dims);
+    // All states, and how they follow each other, numbered from 0: at state · 2^dims + orthant.
+    std::vector<HilbertState> states{HilbertState{}};
+    std::vector<std::uint32_t> next;
+    std::map<HilbertState, std::uint32_t> numbers{{states.front(), 0}};
+    for (std::size_t s = 0; s < states.size(); ++s)
+        for (std::uint32_t orthant = 0; orthant < 1u << dims; ++orthant) {
+            const HilbertState state = states[s].within(orthant, dims);
+            const auto [place, is_new] =
+                numbers.emplace(state, static_cast<std::uint32_t>(states.size()));
+            if (is_new) states.push_back(state);
+            next.push_back(place->second);
+        }
     constexpr std::size_t most_entries = std::size_t{1} << 13;
     levels = std::max(1, most_bits / dims);
-    while (levels > 1 && all.states.size() << (levels * dims) > most_entries) --levels;
+    while (levels > 1 && states.size() << (levels * dims) > most_entries) --levels;
     bits = levels * dims;
-    entries.resize(all.states.size() << bits);
+    entries.resize(states.size() << bits);
     for (std::uint32_t i = 0; i < entries.size(); ++i) {
         std::uint32_t state = i >> bits, place = 0;
         for (int level = levels - 1; level >= 0; --level) {
             const std::uint32_t orthant = i >> (level * dims) & ((1u << dims) - 1);
-            place = place << dims | all.states[state].place_of(orthant, dims);
-            state = all.next[(state << dims) + orthant];
+            place = place << dims | states[state].place_of(orthant, dims);
+            state = next[(state << dims) + orthant];
         }
         entries[i] = state << bits << most_bits | place;
     }
     std::uint32_t state = 0;
     for (int zeros = 0; zeros < dims; ++zeros) {
         after_zeros[zeros] = state << bits;
-        state = all.next[state << dims];
+        state = next[state << dims];
     }
 }
 

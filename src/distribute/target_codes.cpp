@@ -34,29 +34,22 @@ bool encode(const std::byte* data, std::int64_t stride, std::int64_t n, Code* co
     }
     const auto limit = static_cast<std::uint64_t>(nprocs);
     bool bad = false;
-    const auto take = [&](std::int64_t i, Target value) {
-        const auto target = static_cast<std::uint64_t>(value);
-        // -1 is no large number; among those without sign there is none.
-        bad |= std::is_signed_v<Target> ? target + 1 > limit : target >= limit;
-        const bool drops = std::is_signed_v<Target> && value < Target{0};
-        codes[i] = static_cast<Code>(drops ? limit : target);
+    const auto encode_all = [&](auto stride_bytes, auto jumps) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            Target value;
+            if (jumps) __builtin_prefetch(data + i * stride_bytes + prefetched_bytes);
+            __builtin_memcpy(&value, data + i * stride_bytes, sizeof(Target));
+            const auto target = static_cast<std::uint64_t>(value);
+            // -1 is no large number; among those without sign there is none.
+            bad |= std::is_signed_v<Target> ? target + 1 > limit : target >= limit;
+            codes[i] = static_cast<Code>(std::min(target, limit));  // of what drops the limit
+        }
     };
-    if (stride == static_cast<std::int64_t>(sizeof(Target))) {
-        for (std::int64_t i = 0; i < n; ++i) {
-            Target value;
-            __builtin_memcpy(&value, data + i * static_cast<std::int64_t>(sizeof(Target)),
-                             sizeof(Target));
-            take(i, value);
-        }
-    } else {
-        const bool jumps = stride >= 32;
-        for (std::int64_t i = 0; i < n; ++i) {
-            Target value;
-            if (jumps) __builtin_prefetch(data + i * stride + prefetched_bytes);
-            __builtin_memcpy(&value, data + i * stride, sizeof(Target));
-            take(i, value);
-        }
-    }
+    if (stride == static_cast<std::int64_t>(sizeof(Target)))
+        encode_all(std::integral_constant<std::int64_t, std::int64_t{sizeof(Target)}>(),
+                   std::false_type());
+    else
+        encode_all(stride, stride >= 32);
     return bad;
 }
 

@@ -63,32 +63,26 @@ public:
     /// `starts` ascend from 0; numbers have so many bits.
     NumberRanges(std::vector<std::uint64_t> starts, int number_bits)
         : starts_(std::move(starts)), bucket_shift_(std::max(0, number_bits - bucket_bits)) {
-        const int buckets = 1 << std::min(number_bits, bucket_bits);
-        std::int32_t range = 0;
         const auto last = static_cast<std::int32_t>(starts_.size()) - 1;
-        for (int b = 0; b < buckets; ++b) {
-            const std::uint64_t number = static_cast<std::uint64_t>(b) << bucket_shift_;
-            while (range < last && starts_[static_cast<std::size_t>(range) + 1] <= number) ++range;
-            first_.push_back(range);
-        }
+        for (int b = 0; b < 1 << std::min(number_bits, bucket_bits); ++b)
+            first_.push_back(last_of(static_cast<std::uint64_t>(b) << bucket_shift_, 0, last));
         first_.push_back(last);
     }
 
     std::int32_t range_of(std::uint64_t number) const {
         const std::size_t bucket = static_cast<std::size_t>(number >> bucket_shift_);
-        std::int32_t low = first_[bucket], high = first_[bucket + 1];
-        while (low < high) {
-            const std::int32_t middle = low + (high - low + 1) / 2;
-            if (starts_[static_cast<std::size_t>(middle)] <= number)
-                low = middle;
-            else
-                high = middle - 1;
-        }
-        return low;
+        return last_of(number, first_[bucket], first_[bucket + 1]);
     }
 
 private:
     static constexpr int bucket_bits = 12;
+
+    /// The last of ranges low to high, inclusively, that does not start behind a number.
+    std::int32_t last_of(std::uint64_t number, std::int32_t low, std::int32_t high) const {
+        const auto begin = starts_.begin() + 1;
+        const auto behind = std::upper_bound(begin + low, begin + high, number);
+        return static_cast<std::int32_t>(behind - begin);
+    }
 
     std::vector<std::uint64_t> starts_;
     std::vector<std::int32_t> first_;  ///< per bucket the range of its first number; one more

@@ -34,10 +34,7 @@ std::mutex only_one;
 
 /// One communicator for every ordered set of processes that this process has met, none of them ever
 /// dropped: so the members of a new context all know a congruent one, or none does.
-std::vector<MPI_Comm>& kept_communicators() {
-    static std::vector<MPI_Comm> kept;
-    return kept;
-}
+std::vector<MPI_Comm> kept_communicators;
 
 /// What a context's communicator holds: one of the kept ones.
 struct Kept {
@@ -45,20 +42,20 @@ struct Kept {
 };
 
 MPI_Comm congruent(MPI_Comm comm) {
-    for (const MPI_Comm kept : kept_communicators()) {
+    for (const MPI_Comm kept : kept_communicators) {
         int result = MPI_UNEQUAL;
         mpi::check(MPI_Comm_compare(comm, kept, &result), "MPI_Comm_compare");
         if (result == MPI_CONGRUENT) return kept;
     }
     MPI_Comm copy = MPI_COMM_NULL;
     mpi::check(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup");
-    return kept_communicators().emplace_back(copy);
+    return kept_communicators.emplace_back(copy);
 }
 
 /// Drops the movers that are kept with these communicators. Local. Returns a code of the C face.
 int drop_all_caches() {
     const std::lock_guard lock(only_one);
-    for (const MPI_Comm comm : kept_communicators())
+    for (const MPI_Comm comm : kept_communicators)
         if (const int code = datamover_matrix_cache_drop(comm)) return code;
     return DATAMOVER_SUCCESS;
 }
