@@ -43,9 +43,8 @@ std::vector<Label> delivered(State& s, NodeSlot& slot, const Delivery& how) {
 std::vector<std::int64_t> places_of(const std::vector<Label>& labels) {
     std::vector<std::int64_t> places(labels.size());
     std::iota(places.begin(), places.end(), std::int64_t{0});
-    std::ranges::stable_sort(places, [&](std::int64_t a, std::int64_t b) {
-        return labels[static_cast<std::size_t>(a)] < labels[static_cast<std::size_t>(b)];
-    });
+    std::ranges::sort(places, {},
+                      [&](std::int64_t i) { return labels[static_cast<std::size_t>(i)]; });
     return places;
 }
 

@@ -40,7 +40,10 @@ public:
     }
 
     bool advance() override {
-        const bool all_arrived = take_arrivals();
+        const bool all_arrived = lanes_.take(
+            false, [&](const LaneSource& source) { return LaneRoom{room_for(source), owners_}; },
+            [&](const LaneSource& source) { place(source); });
+        lanes_.acknowledge();
         if (!find_windows()) return false;
         while (lanes_.all_taken()) {
             if (fanned_out_) return all_arrived;
@@ -149,8 +152,23 @@ private:
         note_progress();
         ++s_.last_move.rounds;
         stage(take_next());
-        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) fan_out_column(c);
-        for (const Target& target : staged_) dispatch(target);
+        std::int64_t before = 0;  // bytes of an element in the columns before
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+            for (const Target& target : direct_) places_[at(target.rank)] = target.next[c];
+            for (const Target& target : staged_)
+                places_[at(target.rank)] =
+                    staging_->data + target.offset_bytes + target.elems * before;
+            fan_out(range_, transfer_.columns[c], places_.data());
+            for (Target& target : direct_) target.next[c] = places_[at(target.rank)];
+            before += transfer_.columns[c].elem_bytes;
+        }
+        for (const Target& target : staged_) {
+            if (target.elems == 0) continue;
+            const std::byte* from = staging_->data + target.offset_bytes;
+            const mpi::Part part{from, target.elems * elem_bytes_,
+                                 memory::place_of(staging_.get(), from)};
+            lanes_.give(target.rank, target.elems, {&part, 1}, staging_);
+        }
         fanned_out_ = range_.end_elem >= s_.elems;
         for (const Target& target : direct_)
             if (fanned_out_ && target.position >= 0) {
@@ -174,33 +192,6 @@ private:
             use(staging_);
         }
         s_.last_move.staged_bytes = std::max(s_.last_move.staged_bytes.load(), bytes);
-    }
-
-    void fan_out_column(std::size_t c) {
-        std::int64_t before = 0;
-        for (std::size_t i = 0; i < c; ++i) before += transfer_.columns[i].elem_bytes;
-        for (const Target& target : direct_) places_[at(target.rank)] = target.next[c];
-        for (const Target& target : staged_)
-            places_[at(target.rank)] = staging_->data + target.offset_bytes + target.elems * before;
-        fan_out(range_, transfer_.columns[c], places_.data());
-        for (Target& target : direct_) target.next[c] = places_[at(target.rank)];
-    }
-
-    void dispatch(const Target& target) {
-        if (target.elems == 0) return;
-        const std::byte* from = staging_->data + target.offset_bytes;
-        const mpi::Part part{from, target.elems * elem_bytes_,
-                             memory::place_of(staging_.get(), from)};
-        lanes_.give(target.rank, target.elems, {&part, 1}, staging_);
-    }
-
-    /// Takes what has come; true when everything has.
-    bool take_arrivals() {
-        const bool all = lanes_.take(
-            false, [&](const LaneSource& source) { return LaneRoom{room_for(source), owners_}; },
-            [&](const LaneSource& source) { place(source); });
-        lanes_.acknowledge();
-        return all;
     }
 
     std::vector<mpi::Part> room_for(const LaneSource& source) const {

@@ -43,7 +43,14 @@ public:
     }
 
     bool advance() override {
-        if (!collected_ && find_values()) {
+        const bool all = lanes_.take(
+            false, [&](const LaneSource& from) { return room_for(from); },
+            [&](const LaneSource& from) {
+                note_progress();
+                for (std::size_t c = 0; c < from.places.size(); ++c)
+                    sources_[c].from[at(from.rank)] = from.places[c];
+            });
+        if (all && !collected_) {
             for (std::size_t c = 0; c < sources_.size(); ++c) collect_column(c);
             lanes_.acknowledge();
             collected_ = true;
@@ -61,7 +68,6 @@ private:
         const std::byte* base = nullptr;
         std::span<const std::int64_t> starts;  ///< per rank, in values
         std::optional<memory::SharedPlace> place;
-        memory::AllocationPtr copy;
         std::vector<const std::byte*> from;  ///< per rank: where the values for elements here start
     };
 
@@ -69,17 +75,8 @@ private:
     std::int64_t bytes_of(std::int64_t elems, std::size_t c) const {
         return elems * column(c).elem_bytes;
     }
-    std::int64_t bytes_of_all(std::int64_t elems) const {
-        return elems * way_.transfer.elem_bytes();
-    }
     std::int64_t start_bytes(std::size_t c, int rank) const {
         return bytes_of(sources_[c].starts[at(rank)], c);
-    }
-
-    bool anyone_on_node() const {
-        for (int p = 0; p < channel_.size(); ++p)
-            if (p != channel_.me() && portion_.given[at(channel_.rank_of(p))] > 0) return true;
-        return false;
     }
 
     /// Values in private memory are copied once to where the node reaches them.
@@ -89,18 +86,21 @@ private:
         source.base = static_cast<const std::byte*>(values.data);
         source.starts = portion_.first;
         const bool dense = values.stride_bytes == values.elem_bytes && way_.places.empty();
-        const bool anyone = anyone_on_node();
+        const bool anyone = std::ranges::any_of(channel_.ranks(), [&](int rank) {
+            return rank != s_.rank() && portion_.given[at(rank)] > 0;
+        });
         if (dense && anyone) source.place = share(source.base, bytes_of(s_.received(), c));
         if (source.place || (dense && !anyone)) return;
-        source.copy = memory::SegmentPool::of_process().allocate(bytes_of(copy_starts_.back(), c));
+        const auto copy = memory::SegmentPool::of_process().allocate(bytes_of(copy_starts_.back(), c));
         staged_bytes_ += bytes_of(copy_starts_.back(), c);
         for (int r = 0; r < s_.nprocs(); ++r)
             copy_values(c, portion_.first[at(r)], portion_.given[at(r)],
-                        source.copy->data + bytes_of(copy_starts_[at(r)], c), dense);
-        source.base = source.copy->data;
+                        copy->data + bytes_of(copy_starts_[at(r)], c), dense);
+        source.base = copy->data;
         source.starts = copy_starts_;
-        source.place = memory::place_of(source.copy.get());
-        use(source.copy);
+        source.place = memory::place_of(copy.get());
+        copies_->push_back(copy);
+        use(copy);
     }
 
     void copy_values(std::size_t c, std::int64_t first, std::int64_t elems, std::byte* to,
@@ -117,14 +117,12 @@ private:
             const std::int64_t elems = portion_.given[at(r)];
             if (elems == 0 || r == s_.rank()) continue;
             std::vector<mpi::Part> parts;
-            auto copies = std::make_shared<std::vector<memory::AllocationPtr>>();
             for (std::size_t c = 0; c < sources_.size(); ++c) {
                 const std::int64_t start = start_bytes(c, r);
                 parts.push_back({sources_[c].base + start, bytes_of(elems, c), sources_[c].place});
                 if (parts.back().place) parts.back().place->offset_bytes += start;
-                copies->push_back(sources_[c].copy);
             }
-            lanes_.give(r, elems, parts, std::move(copies));
+            lanes_.give(r, elems, parts, copies_);
         }
     }
 
@@ -137,28 +135,17 @@ private:
             sources_[c].from[at(me)] = sources_[c].base + start_bytes(c, me);
     }
 
-    /// Learns where the values for this process's elements start, per rank that they went to; true
-    /// when all are known.
-    bool find_values() {
-        return lanes_.take(
-            false, [&](const LaneSource& from) { return room_for(from); },
-            [&](const LaneSource& from) {
-                note_progress();
-                for (std::size_t c = 0; c < from.places.size(); ++c)
-                    sources_[c].from[at(from.rank)] = from.places[c];
-            });
-    }
-
     LaneRoom room_for(const LaneSource& from) {
-        const auto memory = memory::SegmentPool::allocate_private(bytes_of_all(from.elems));
+        const std::int64_t bytes = from.elems * way_.transfer.elem_bytes();
+        const auto memory = memory::SegmentPool::allocate_private(bytes);
         arrived_.push_back(memory);
-        staged_bytes_ += bytes_of_all(from.elems);
+        staged_bytes_ += bytes;
         std::byte* next = memory->data;
         for (std::size_t c = 0; c < sources_.size(); ++c) {
             sources_[c].from[at(from.rank)] = next;
             next += bytes_of(from.elems, c);
         }
-        return {{{memory->data, bytes_of_all(from.elems)}}, memory};
+        return {{{memory->data, bytes}}, memory};
     }
 
     void collect_column(std::size_t c) {
@@ -176,7 +163,9 @@ private:
     Lanes lanes_;
     std::vector<Source> sources_;
     std::vector<std::int64_t> copy_starts_;  ///< per rank, in a copy of the values
-    std::vector<memory::AllocationPtr> arrived_;
+    using Allocations = std::vector<memory::AllocationPtr>;
+    std::shared_ptr<Allocations> copies_ = std::make_shared<Allocations>();
+    Allocations arrived_;
     std::int64_t staged_bytes_ = 0;
     bool collected_ = false;
 };

@@ -118,7 +118,7 @@ public:
 
     /// Processes of this node, this one included; 1 where there is no shared memory.
     int size() const { return static_cast<int>(ranks_.size()); }
-    int me() const { return me_; }
+    const std::vector<int>& ranks() const { return ranks_; }
     int rank_of(int position) const { return ranks_[static_cast<std::size_t>(position)]; }
     /// Position of a rank on this node, or -1.
     int position(std::int64_t rank) const;

@@ -240,20 +240,10 @@ private:
                 find_places<T, fixed_dims, periodic>(keys, begin, n, places.data());
             if (curve_) curve_->follow(places.data(), static_cast<std::size_t>(n));
             find_owners(places.data(), n, targets + done);
-            if (!all_known) mark_unknown<T, periodic>(keys, begin, n, targets + done);
+            for (std::int64_t i = 0; !all_known && i < n; ++i)
+                if (!find_places<T, fixed_dims, periodic>(keys, begin + i, 1, places.data()))
+                    targets[done + i] = TargetMap::no_target;
         }
-    }
-
-    template <class T, bool periodic>
-    void mark_unknown(const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                      std::int64_t* targets) const {
-        for (std::int64_t i = 0; i < count; ++i)
-            for (std::size_t d = 0; d < dims_; ++d)
-                if (std::isnan(cells_from_low<periodic>(
-                        static_cast<double>(
-                            key_at<T>(keys, first + i, static_cast<std::int64_t>(d))),
-                        d)))
-                    targets[i] = TargetMap::no_target;
     }
 
     std::size_t dims_ = 0;

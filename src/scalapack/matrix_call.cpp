@@ -81,15 +81,6 @@ bool reporting() {
     return asked;
 }
 
-/// Room for what a call on `comm` tells.
-std::vector<datamover_mover_pair>& room_for_pairs(MPI_Comm comm) {
-    thread_local std::vector<datamover_mover_pair> pairs;
-    int size = 0;
-    mpi::check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-    pairs.resize(2 * static_cast<std::size_t>(size) + 1);
-    return pairs;
-}
-
 // ---------------------------------------------------------------- arguments
 
 constexpr int context_position = 11;  // of p?gemr2d's arguments
@@ -114,9 +105,8 @@ int position_in_trmr2d(int position) {
     return position < 100 ? position + 2 : position + 200;
 }
 
-bool is_one_of(char letter, const char* letters) {
-    return letter == letters[0] || letter == letters[1] || letter == letters[2] ||
-           letter == letters[3];
+bool is_one_of(char letter, std::string_view letters) {
+    return letters.find(letter) != std::string_view::npos;
 }
 
 }  // namespace
@@ -146,10 +136,13 @@ int move_in_context(int context, const MatrixCall& call) {
     }
     const MPI_Comm comm = communicator_of(context);
     datamover_matrix_outcome outcome{};
+    std::vector<datamover_mover_pair> pairs;
     if (reporting()) {
-        auto& pairs = room_for_pairs(comm);
+        int size = 0;
+        mpi::check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+        outcome.capacity = 2 * std::int64_t{size} + 1;
+        pairs.resize(static_cast<std::size_t>(outcome.capacity));
         outcome.pairs = pairs.data();
-        outcome.capacity = static_cast<std::int64_t>(pairs.size());
     }
     const int code =
         call.uplo ? datamover_trapezoid_move(comm, call.elem_bytes, call.uplo, call.diag, call.m,
