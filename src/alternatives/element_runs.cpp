@@ -46,7 +46,7 @@ ElementRuns cut(const ElementRuns& runs, std::int64_t begin, std::int64_t end) {
 }
 
 void ElementSorter::copy(std::byte* to, const std::byte* from, std::int64_t elems) const {
-    if (to != from) std::memmove(to, from, alternatives::at(elems * bytes_));
+    std::memmove(to, from, alternatives::at(elems * bytes_));
 }
 
 void ElementSorter::rotate(std::int64_t first, std::int64_t middle, std::int64_t last) {
@@ -100,7 +100,8 @@ ElementRuns ElementSorter::merge_through_buffer(std::int64_t begin, const Elemen
         append(merged, run);
     }
     if (!a_waits) std::ranges::reverse(moves);
-    for (const Move& move : moves) copy(move.to, move.from, move.elems);
+    for (const Move& move : moves)
+        if (move.to != move.from) copy(move.to, move.from, move.elems);
     return merged;
 }
 
@@ -149,9 +150,7 @@ ElementRuns ElementSorter::sort_stable(const TargetCodes& codes, std::int64_t el
                                        std::uint32_t most_code, std::int32_t source) {
     return with_codes(codes, [&](const auto* code) {
         std::vector<std::int64_t> done(most_code + 1, 0), next(most_code + 1);
-        ElementRuns runs;
-        for (std::int64_t begin = 0; begin < elems; begin += room_) {
-            const std::int64_t end = std::min(elems, begin + room_);
+        const auto sort_piece = [&](std::int64_t begin, std::int64_t end) {
             std::vector<std::int64_t> count(most_code + 1, 0);
             const auto* const codes_here = code;  // locals: elements that are copied alias all else
             for (std::int64_t i = begin; i < end; ++i) ++count[codes_here[i]];
@@ -160,12 +159,21 @@ ElementRuns ElementSorter::sort_stable(const TargetCodes& codes, std::int64_t el
             for (std::int64_t i = begin; i < end; ++i)
                 copy(scratch_ + places[codes_here[i]]++ * bytes_, at(i), 1);
             copy(at(begin), scratch_, end - begin);
+            ElementRuns runs;
             for (std::uint32_t c = 0; c <= most_code; ++c) {
                 append(runs, {static_cast<std::int32_t>(c), source, done[c], count[c]});
                 done[c] += count[c];
             }
-        }
-        return sort_runs(0, runs);
+            return runs;
+        };
+        const auto sort_pieces = [&](auto& again, std::int64_t begin, std::int64_t end) {
+            const std::int64_t pieces = (end - begin + room_ - 1) / room_;
+            if (pieces <= 1) return sort_piece(begin, end);
+            const std::int64_t middle = begin + pieces / 2 * room_;
+            const ElementRuns low = again(again, begin, middle);
+            return merge(begin, low, again(again, middle, end));
+        };
+        return sort_pieces(sort_pieces, 0, elems);
     });
 }
 

@@ -211,19 +211,19 @@ void collect(const ElementRange& range, const std::byte** places, std::byte* res
                 ...);
     };
     if (combine.operator()<Op::add, Op::multiply, Op::minimum, Op::maximum>()) return;
-    const auto take = [=](std::int64_t elem, const std::byte* value, std::int64_t bytes) {
-        std::memcpy(result + elem * bytes, value, static_cast<std::size_t>(bytes));
-    };
     if (!range.rows.one_each())
-        return visit_entries(
-            range, places, elem_bytes,
-            [&](std::int64_t elem, const std::byte* value) { take(elem, value, elem_bytes); });
+        return visit_entries(range, places, elem_bytes,
+                             [&](std::int64_t elem, const std::byte* value) {
+                                 std::memcpy(result + elem * elem_bytes, value,
+                                             static_cast<std::size_t>(elem_bytes));
+                             });
     with_codes(*range.codes, [&](const auto* codes) {
         with_size(elem_bytes, [&](auto size) {
             const std::int64_t bytes = size.get();
             visit_singles<true>(
-                range, codes, bytes, places,
-                [=](std::int64_t elem, const std::byte* value) { take(elem, value, bytes); });
+                range, codes, bytes, places, [=](std::int64_t i, const std::byte* place) {
+                    std::memcpy(result + i * bytes, place, static_cast<std::size_t>(bytes));
+                });
         });
     });
 }

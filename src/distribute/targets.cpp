@@ -71,7 +71,8 @@ public:
 
     std::int32_t range_of(std::uint64_t number) const {
         const std::size_t bucket = static_cast<std::size_t>(number >> bucket_shift_);
-        return last_of(number, first_[bucket], first_[bucket + 1]);
+        const std::int32_t low = first_[bucket], high = first_[bucket + 1];
+        return low == high ? low : last_of(number, low, high);
     }
 
 private:
