@@ -258,9 +258,9 @@ std::optional<Error> overlapping(std::span<const ElementColumn> columns, std::in
         for (std::size_t c = 0; c < columns.size(); ++c)
             if (holds_any(begin, end, columns[c], column_elems)) return error(r, "column", c);
         for (std::size_t other = 0; other < r; ++other) {
-            const Wide from = address_of(results[other].data);
-            const Wide to = from + Wide{result_elems} * columns[other].elem_bytes;
-            if (begin < to && from < end) return error(r, "result", other);
+            const std::int64_t bytes = columns[other].elem_bytes;
+            if (holds_any(begin, end, {results[other].data, bytes, bytes}, result_elems))
+                return error(r, "result", other);
         }
     }
     return {};

@@ -219,10 +219,10 @@ TEST(MatrixCopies, AMoverBeyondTheLimitIsKeptWhileItIsTheLastUsed) {
     const auto get = [&](std::int64_t key) {
         return datamover::cached_mover(MPI_COMM_WORLD, {key}, [&] {
             ++bound;
-            datamover::MoverArguments arguments{datamover::redistribute(rows, columns), from.part(),
-                                                to.part()};
-            arguments.options.transport = "p2p";
-            return arguments;
+            datamover::MoverOptions options;
+            options.transport = "p2p";
+            return datamover::Mover(MPI_COMM_WORLD, datamover::redistribute(rows, columns), from,
+                                    to, options);
         });
     };
     datamover::set_cache_limit({16, 0});

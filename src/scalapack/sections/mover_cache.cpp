@@ -85,7 +85,7 @@ void set_cache_limit(const CacheLimit& limit) {
 }
 
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<MoverArguments()>& describe) {
+                   const std::function<Mover()>& bind) {
     // The group first: it refuses communicators that nothing can be kept with.
     const auto group = mpi::ProcessGroup::of(comm);
     std::list<Entry>& entries = entries_of(comm);
@@ -94,9 +94,7 @@ Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
         entries.splice(entries.begin(), entries, found);
         return entries.front().mover;
     }
-    MoverArguments arguments;
-    mpi::collectively(*group, [&] { arguments = describe(); });
-    Mover mover(comm, arguments.plan, arguments.source, arguments.destination, arguments.options);
+    Mover mover = bind();
     const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
     entries.push_front({key, mover, buffer_bytes});
     shrink(entries, current_limit());

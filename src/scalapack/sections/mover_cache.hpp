@@ -12,13 +12,6 @@
 
 namespace datamover {
 
-/// What a mover is bound to.
-struct MoverArguments {
-    MotionPlan plan;
-    ArrayPart source, destination;
-    MoverOptions options = {};
-};
-
 /// How many movers a communicator keeps, and with how much memory for buffers; the very last is
 /// kept whatever its size, unless none is to be. The same on all processes.
 struct CacheLimit {
@@ -31,13 +24,12 @@ inline constexpr std::int64_t most_cached_movers = 64;
 void set_cache_limit(const CacheLimit& limit);
 
 /// The mover for `key`, all that this process knows of the call (also its addresses): one bound at
-/// an earlier call, if all processes find it under their keys, else one bound now to what
-/// `describe` returns. `describe` runs on all processes or none and may call collectives of `comm`;
-/// where it throws on one, all throw. The last movers stay with `comm`, up to the limit.
-/// Collective; where all processes find it under their first key that fits, as where calls repeat,
-/// a word of each to all.
+/// an earlier call, if all processes find it under their keys, else what `bind` returns. `bind`
+/// runs on all processes or none; it is collective, and where it throws on one, it throws on all.
+/// The last movers stay with `comm`, up to the limit. Collective; where all processes find it under
+/// their first key that fits, as where calls repeat, a word of each to all.
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<MoverArguments()>& describe);
+                   const std::function<Mover()>& bind);
 
 /// Drops the movers that are kept with `comm`, by all processes at the same place. Local.
 void drop_cached_movers(MPI_Comm comm);

@@ -99,16 +99,16 @@ ArrayPart part_of(const CopyArguments& copy, const MatrixArguments& matrix,
 }
 
 /// A plan that moves nothing, for as many processes.
-MoverArguments nothing(std::int64_t nprocs, std::int64_t elem_bytes) {
+PlannedArrays nothing(std::int64_t nprocs, std::int64_t elem_bytes) {
     const Layout no_blocks = FloorPlan(1, {}, {}, {}, nprocs);
     ArrayPart part;
     part.layout = no_blocks;
     part.elem_bytes = elem_bytes;
-    return {MotionPlan(no_blocks, no_blocks), part, part};
+    return {MotionPlan(no_blocks, no_blocks), {part}, {part}};
 }
 
 /// Collective. Throws WrongArgument, the same on all processes.
-MoverArguments section_copy(const mpi::ProcessGroup& group, const CopyArguments& mine) {
+PlannedArrays section_copy(const mpi::ProcessGroup& group, const CopyArguments& mine) {
     const auto all = allgather_arguments(group, mine);
     check_arguments(all);
     if (mine.nothing_to_copy()) return nothing(group.size(), mine.elem_bytes);
@@ -120,8 +120,8 @@ MoverArguments section_copy(const mpi::ProcessGroup& group, const CopyArguments&
                 ? redistribute(source, from, destination, to,
                                mine.transposed ? std::vector<int>{1, 0} : std::vector<int>{})
                 : trapezoid_copy(source, from, destination, to, mine.part),
-            part_of(mine, mine.a, source, group.rank()),
-            part_of(mine, mine.b, destination, group.rank()), mine.options};
+            {part_of(mine, mine.a, source, group.rank())},
+            {part_of(mine, mine.b, destination, group.rank())}};
 }
 
 // ---------------------------------------------------------------- grids that are given
@@ -177,12 +177,16 @@ Mover copy_section(MPI_Comm comm, const std::function<CopyArguments()>& argument
         mpi::collectively(*group, [&] {
             if (fault) std::rethrow_exception(fault);
         });
-        try {
-            return section_copy(*group, mine);
-        } catch (const WrongArgument& e) {
-            wrong_argument = e.position();
-            throw;
-        }
+        PlannedArrays planned;
+        mpi::collectively(*group, [&] {
+            try {
+                planned = section_copy(*group, mine);
+            } catch (const WrongArgument& e) {
+                wrong_argument = e.position();
+                throw;
+            }
+        });
+        return Mover(comm, {planned}, mine.options);
     });
     mover();
     return mover;
