@@ -4,12 +4,9 @@
 // clang-format off
 #pragma once
 
-#include <utility>
-
-#include "class_members.hpp"
+#include "common.hpp"
 #include "datamover/migration.hpp"
 #include "datamover/mover.hpp"
-#include "numpy_arrays.hpp"
 
 namespace datamover::bindings {
 

@@ -4,14 +4,11 @@
 // clang-format off
 #pragma once
 
-#include <utility>
-
-#include "class_members.hpp"
+#include "common.hpp"
 #include "datamover/advanced/decoding_costs.hpp"
 #include "datamover/advanced/relation_cache.hpp"
 #include "datamover/explain.hpp"
 #include "datamover/stream_options.hpp"
-#include "numpy_arrays.hpp"
 
 namespace datamover::bindings {
 

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of arrays: library arrays and NumPy arrays become parts that a mover binds;
 // arrays in shared MPI windows; a relation as an MPI datatype.
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
-#include <memory>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "casters.hpp"
 #include "datamover/advanced/relation_datatype.hpp"
 #include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
-#include "errors.hpp"
-#include "geometry/make_error.hpp"
 #include "module.hpp"
-#include "numpy_arrays.hpp"
 
 namespace datamover::bindings {
 namespace {

@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of migrations of single elements, and of index lists made by all processes.
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
-
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "array_memory.hpp"
-#include "casters.hpp"
 #include "datamover/index_lists.hpp"
 #include "datamover/targets.hpp"
-#include "errors.hpp"
 #include "generated/mover_dicts.hpp"
 #include "module.hpp"
-#include "numpy_arrays.hpp"
 
 namespace nanobind::detail {
 

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of process groups: agreement and notification of failures.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "errors.hpp"
 #include "io/group_together.hpp"
 #include "module.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
-#include "numpy_arrays.hpp"
 #include "stream/sender/producer.hpp"
 
 namespace datamover::bindings {

@@ -2,14 +2,9 @@
 // The module datamover._mover: everything that needs MPI.
 #include "module.hpp"
 
-#include <mpi.h>
-#include <nanobind/stl/string.h>
 #include <unistd.h>
 
-#include <string>
-
 #include "call_errors.hpp"
-#include "errors.hpp"
 #include "mpi/waiting.hpp"
 
 namespace nb = nanobind;
@@ -51,10 +46,8 @@ NB_MODULE(DATAMOVER_MODULE, m) {
         return std::string(text, static_cast<std::size_t>(length));
     });
     m.attr("comm_handle_bytes") = sizeof(MPI_Comm);
-    datamover::bindings::bind_arrays(m);
-    datamover::bindings::bind_groups(m);
-    datamover::bindings::bind_movers(m);
-    datamover::bindings::bind_migration(m);
-    datamover::bindings::bind_index_lists(m);
-    datamover::bindings::say_call_errors(m);
+    using namespace datamover::bindings;
+    for (Binding* bind : {bind_arrays, bind_groups, bind_movers, bind_migration, bind_index_lists})
+        bind(m);
+    say_call_errors(m);
 }

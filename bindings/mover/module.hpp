@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Declarations shared by the files of the module datamover._mover.
+// What the files of the module datamover._mover share.
 #pragma once
 
 #include <mpi.h>
-#include <nanobind/nanobind.h>
 
-#include <cstdint>
+#include "common.hpp"
 
 namespace datamover::bindings {
 
-namespace nb = nanobind;
-
-void bind_arrays(nb::module_& m);
-void bind_groups(nb::module_& m);
-void bind_movers(nb::module_& m);
-void bind_migration(nb::module_& m);
-void bind_index_lists(nb::module_& m);
+Binding bind_arrays, bind_groups, bind_movers, bind_migration, bind_index_lists;
 
 /// The communicator whose handle lies at an address (mpi4py's MPI._addressof).
 inline MPI_Comm comm_at(std::uintptr_t address) {

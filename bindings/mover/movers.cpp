@@ -2,16 +2,8 @@
 // Python bindings of movers.
 #include <nanobind/stl/complex.h>
 
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "casters.hpp"
 #include "datamover/progress.hpp"
-#include "errors.hpp"
 #include "generated/mover_dicts.hpp"
-#include "geometry/make_error.hpp"
 #include "module.hpp"
 #include "mover/tuning.hpp"
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of BlockCyclic, from and to ScaLAPACK's descriptors too.
-#include <algorithm>
 #include <array>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "datamover/scalapack_descriptor.hpp"
-#include "docstrings.hpp"
 #include "layout_members.hpp"
 
 namespace datamover::bindings {
@@ -141,17 +136,17 @@ InvalidArgument
 OutOfRange
     An entry does not fit 32 bits.
 */
-void bind_scalapack(nb::class_<BlockCyclic>& c) {
+void bind_scalapack(Class<BlockCyclic>& c) {
     c.def_static("from_scalapack", &from_scalapack, "descriptor"_a, "grid"_a,
                  "nprocs"_a = nb::none(), "grid_order"_a = "C", "ranks"_a = nb::none(),
-                 nb::kw_only(), "comm"_a = nb::none(), doc("BlockCyclic.from_scalapack"))
+                 nb::kw_only(), "comm"_a = nb::none())
         .def(
             "scalapack_descriptor",
             [](const BlockCyclic& layout, std::int64_t rank, int context, std::int64_t lld) {
                 const auto entries = ScalapackDescriptor::of(layout, rank, lld).to_entries(context);
                 return array_of(std::vector<int>(entries.begin(), entries.end()));
             },
-            "rank"_a, "context"_a = 0, "lld"_a = 0, doc("BlockCyclic.scalapack_descriptor"));
+            "rank"_a, "context"_a = 0, "lld"_a = 0);
 }
 
 }  // namespace
@@ -218,36 +213,40 @@ Their product contains the rank's elements: ``whole[np.ix_(*layout.global_indice
 local array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
 */
 void bind_block_cyclic(nb::module_& m) {
-    nb::class_<BlockCyclic> c(m, "BlockCyclic", doc("BlockCyclic"));
+    Class<BlockCyclic> c(m, "BlockCyclic");
     c.def("__init__", &make_block_cyclic, "shape"_a, "distribution"_a, "nprocs"_a = nb::none(),
           "grid"_a = nb::none(), "first_process"_a = nb::none(), "grid_order"_a = "C",
           "ranks"_a = nb::none(), "replicas"_a = 1, nb::kw_only(), "comm"_a = nb::none());
     add_common(c);
     bind_scalapack(c);
-    add_owners(
-        c, "ranks",
-        "The rank of each block: each grid position in grid order, replica by replica (int64).");
+    /// The rank of each block: each grid position in grid order, replica by replica
+    /// (int64).
+    add_owners(c, "ranks");
     add_pickling(c, &block_cyclic_arguments);
-    c.def_prop_ro("grid", &BlockCyclic::grid, "Processes along each dimension.")
-        .def_prop_ro("block", &BlockCyclic::block, "Block size along each dimension.")
-        .def_prop_ro("first_process", &BlockCyclic::first_process,
-                     "Grid coordinates of the process that holds index 0.")
-        .def_prop_ro(
-            "grid_order", [](const BlockCyclic& l) { return l.column_major_grid() ? "F" : "C"; },
-            "\"C\" or \"F\": how positions of the grid are numbered.")
-        .def_prop_ro("distribution", &BlockCyclic::distribution, "In HPF's notation, as given.")
-        .def_prop_ro("replicas", &BlockCyclic::replicas, "Copies of the whole array.")
-        .def("block_of", &BlockCyclic::block_of, "rank"_a,
-             "The grid position (block number) of a rank, or -1 for a rank outside the grid.")
-        .def("owner_of", &BlockCyclic::owner_of, "index"_a,
-             "The rank that holds an index. Raises OutOfRange.")
-        .def("local_shape", &BlockCyclic::local_shape, "rank"_a,
-             "The shape of a rank's local array; zeros for a rank outside the grid.")
-        .def("local_index", &BlockCyclic::local_index, "index"_a,
-             "Return the position of a global index in its owner's block. Raises OutOfRange.")
-        .def("global_index", &BlockCyclic::global_index, "rank"_a, "local_index"_a,
-             "The global index of a local one. Raises OutOfRange.")
-        .def("global_indices", &global_indices, "rank"_a, doc("BlockCyclic.global_indices"))
+    /// Processes along each dimension.
+    c.def_prop_ro("grid", &BlockCyclic::grid)
+        /// Block size along each dimension.
+        .def_prop_ro("block", &BlockCyclic::block)
+        /// Grid coordinates of the process that holds index 0.
+        .def_prop_ro("first_process", &BlockCyclic::first_process)
+        /// "C" or "F": how positions of the grid are numbered.
+        .def_prop_ro("grid_order",
+                     [](const BlockCyclic& l) { return l.column_major_grid() ? "F" : "C"; })
+        /// In HPF's notation, as given.
+        .def_prop_ro("distribution", &BlockCyclic::distribution)
+        /// Copies of the whole array.
+        .def_prop_ro("replicas", &BlockCyclic::replicas)
+        /// The grid position (block number) of a rank, or -1 for a rank outside the grid.
+        .def("block_of", &BlockCyclic::block_of, "rank"_a)
+        /// The rank that holds an index. Raises OutOfRange.
+        .def("owner_of", &BlockCyclic::owner_of, "index"_a)
+        /// The shape of a rank's local array; zeros for a rank outside the grid.
+        .def("local_shape", &BlockCyclic::local_shape, "rank"_a)
+        /// Return the position of a global index in its owner's block. Raises OutOfRange.
+        .def("local_index", &BlockCyclic::local_index, "index"_a)
+        /// The global index of a local one. Raises OutOfRange.
+        .def("global_index", &BlockCyclic::global_index, "rank"_a, "local_index"_a)
+        .def("global_indices", &global_indices, "rank"_a)
         .def("__repr__", &block_cyclic_repr);
 }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of explanations of plans. As dicts of numbers and NumPy arrays, dressed in
 // explain.py.
-#include <utility>
-#include <vector>
-
-#include "errors.hpp"
 #include "generated/plan_dicts.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of the layouts of flat indices: IndexList and FlatCyclic.
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "docstrings.hpp"
 #include "layout_members.hpp"
 
 namespace datamover::bindings {
@@ -112,7 +104,7 @@ Examples
 >>> dm.FlatCyclic.of_bytes((1024, 1024), 8192, "f8", nprocs=4).block_elems
 1024
 */
-void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
+void bind_making_flat_cyclic(Class<FlatCyclic>& c) {
     c.def(
         "__init__",
         [](FlatCyclic* self, Given<Point> shape, Given<std::int64_t> block_elems,
@@ -124,7 +116,7 @@ void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
         "comm"_a = nb::none());
     c.def_static("of_bytes", &of_bytes, "shape"_a, "block_bytes"_a, "dtype"_a,
                  "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(),
-                 "comm"_a = nb::none(), doc("FlatCyclic.of_bytes"));
+                 "comm"_a = nb::none());
 }
 
 }  // namespace
@@ -159,14 +151,16 @@ Examples
 (2, [1, 3, 5, 7, 9], [(1, 2)])
 */
 void bind_index_list(nb::module_& m) {
-    nb::class_<IndexList> c(m, "IndexList", doc("IndexList"));
+    Class<IndexList> c(m, "IndexList");
     c.def("__init__", &make_index_list, "shape"_a, "lists"_a);
     add_common(c);
     add_pickling(c, &index_list_arguments);
+    /// The flat indices of a rank (int64), a copy. Raises OutOfRange.
     c.def(
          "indices_of",
          [](const IndexList& l, std::int64_t rank) { return array_of(l.indices_of(rank)); },
-         "rank"_a, "The flat indices of a rank (int64), a copy. Raises OutOfRange.")
+         "rank"_a)
+        /// Who holds a flat index, as (rank, position in its list), ascending.
         .def(
             "holders",
             [](const IndexList& l, std::int64_t index) {
@@ -174,7 +168,7 @@ void bind_index_list(nb::module_& m) {
                 for (const auto& h : l.holders(index)) all.emplace_back(h.rank, h.position);
                 return all;
             },
-            "index"_a, "Who holds a flat index, as (rank, position in its list), ascending.")
+            "index"_a)
         .def("__repr__", [](const IndexList& l) {
             return concat("<IndexList over ", l.shape(), " on ", l.nprocs(), " processes>");
         });
@@ -228,27 +222,27 @@ Examples
 [0, 1, 2, 3]
 */
 void bind_flat_cyclic(nb::module_& m) {
-    nb::class_<FlatCyclic> c(m, "FlatCyclic", doc("FlatCyclic"));
+    Class<FlatCyclic> c(m, "FlatCyclic");
     bind_making_flat_cyclic(c);
     add_common(c);
-    add_owners(c, "owners",
-               "The rank that holds each block: the ranges that have the same owner (int64).");
+    /// The rank that holds each block: the ranges that have the same owner (int64).
+    add_owners(c, "owners");
     add_pickling(c, &flat_cyclic_arguments);
-    c.def_prop_ro("block_elems", &FlatCyclic::block_elems,
-                  "Elements of each range, at most those of the array.")
-        .def("block_of", &FlatCyclic::block_of, "rank"_a,
-             "The block of a rank, its place in `owners`, or -1. Raises OutOfRange.")
-        .def("indices_of", &indices_of, "rank"_a,
-             "The flat indices that a rank holds (int64), in the order of its local array. O(their "
-             "number). Raises OutOfRange.")
+    /// Elements of each range, at most those of the array.
+    c.def_prop_ro("block_elems", &FlatCyclic::block_elems)
+        /// The block of a rank, its place in `owners`, or -1. Raises OutOfRange.
+        .def("block_of", &FlatCyclic::block_of, "rank"_a)
+        /// The flat indices that a rank holds (int64), in the order of its local array. O(their
+        /// number). Raises OutOfRange.
+        .def("indices_of", &indices_of, "rank"_a)
+        /// The rank that holds a flat index, and the position in its array. Raises OutOfRange.
         .def(
             "place_of",
             [](const FlatCyclic& l, std::int64_t index) {
                 const FlatCyclic::Place place = l.place_of(index);
                 return std::pair(l.owner(place.block), place.position);
             },
-            "index"_a,
-            "The rank that holds a flat index, and the position in its array. Raises OutOfRange.")
+            "index"_a)
         .def("__repr__", &flat_cyclic_repr);
 }
 

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of FloorPlan.
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "docstrings.hpp"
 #include "layout_members.hpp"
 
 namespace datamover::bindings {
@@ -153,7 +146,7 @@ Examples
 >>> [plan.region(i).size for i in range(3)]
 [1250, 1250, 2500]
 */
-void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
+void bind_floor_plan_cuts(Class<FloorPlan>& c) {
     c.def_static(
          "uniform",
          [](Given<RegionOrShape> domain, Given<Point> grid, Given<std::int64_t> nprocs,
@@ -162,8 +155,7 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
              return FloorPlan::uniform(all, in_dims_of(all, grid, "grid"),
                                        processes_of(nprocs, comm));
          },
-         "domain"_a, "grid"_a, "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
-         doc("FloorPlan.uniform"))
+         "domain"_a, "grid"_a, "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none())
         .def_static(
             "tiles",
             [](Given<RegionOrShape> domain, Given<Point> tile, Given<std::int64_t> nprocs,
@@ -173,7 +165,7 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
                                         processes_of(nprocs, comm), text_of(mapping, "mapping"));
             },
             "domain"_a, "tile"_a, "nprocs"_a = nb::none(), "mapping"_a = "block", nb::kw_only(),
-            "comm"_a = nb::none(), doc("FloorPlan.tiles"))
+            "comm"_a = nb::none())
         .def_static(
             "from_splits",
             [](Given<RegionOrShape> domain, Given<Splits> splits, Given<std::int64_t> nprocs,
@@ -183,8 +175,7 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
                     value_of<Splits>(splits, "splits", "a list of integers for each dimension"),
                     processes_of(nprocs, comm));
             },
-            "domain"_a, "splits"_a, "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
-            doc("FloorPlan.from_splits"))
+            "domain"_a, "splits"_a, "nprocs"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none())
         .def_static(
             "bisected",
             [](Given<RegionOrShape> domain, Given<std::vector<double>> weights) {
@@ -192,7 +183,7 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
                     domain_of(domain),
                     value_of<std::vector<double>>(weights, "weights", "a list of numbers"));
             },
-            "domain"_a, "weights"_a, doc("FloorPlan.bisected"));
+            "domain"_a, "weights"_a);
 }
 
 nb::tuple floor_plan_arguments(const FloorPlan& l) {
@@ -262,23 +253,25 @@ By a spatial index that is built at the first use; then it takes O(log n + answe
 Raises Mismatch when the dimensions differ.
 */
 void bind_floor_plan(nb::module_& m) {
-    nb::class_<FloorPlan> c(m, "FloorPlan", doc("FloorPlan"));
+    Class<FloorPlan> c(m, "FloorPlan");
     c.def("__init__", &make_floor_plan, "regions"_a, "owners"_a, "nprocs"_a = nb::none(),
           nb::kw_only(), "comm"_a = nb::none());
     add_common(c);
     bind_floor_plan_cuts(c);
-    add_owners(c, "owners", "The rank of each block (int64), a copy.");
+    /// The rank of each block (int64), a copy.
+    add_owners(c, "owners");
     add_pickling(c, &floor_plan_arguments);
     c.def("__len__", &FloorPlan::num_blocks)
-        .def("region", &FloorPlan::region, "block"_a, "The region of a block. Raises OutOfRange.")
-        .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference,
-                     "All regions as an (n, 2, dims) array (int64), a copy.")
+        /// The region of a block. Raises OutOfRange.
+        .def("region", &FloorPlan::region, "block"_a)
+        /// All regions as an (n, 2, dims) array (int64), a copy.
+        .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference)
         .def("with_owners", &with_owners, "owners"_a, "nprocs"_a = nb::none(), nb::kw_only(),
-             "comm"_a = nb::none(), doc("FloorPlan.with_owners"))
-        .def("find", &FloorPlan::find, "region"_a, doc("FloorPlan.find"))
-        .def("exclusive_regions", &FloorPlan::exclusive_regions, "block"_a,
-             "The part of a block that no lower-numbered one holds: what it sends where they "
-             "overlap.")
+             "comm"_a = nb::none())
+        .def("find", &FloorPlan::find, "region"_a)
+        /// The part of a block that no lower-numbered one holds: what it sends where they
+        /// overlap.
+        .def("exclusive_regions", &FloorPlan::exclusive_regions, "block"_a)
         .def("__repr__", [](const FloorPlan& l) {
             return concat("<FloorPlan of ", l.num_blocks(), " blocks in ", l.bounding_box(), " on ",
                           l.nprocs(), " processes>");

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of Region; points are tuples.
-#include <algorithm>
-#include <limits>
-
-#include "casters.hpp"
-#include "class_members.hpp"
 #include "datamover/region.hpp"
-#include "docstrings.hpp"
-#include "geometry/make_error.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 
@@ -65,6 +59,9 @@ nb::typed<nb::tuple, nb::slice, nb::ellipsis> slices(const Region& region, const
 
 }  // namespace
 
+/** Python PointIterator
+The points of a region, one by one.
+*/
 /** Python Region
 A box of index space: all points p with lo <= p < hi.
 
@@ -137,9 +134,9 @@ array([[4, 5],
        [8, 9]])
 */
 void bind_geometry(nb::module_& m) {
-    bind_iterator<PointIterator>(m, "PointIterator", "The points of a region, one by one.");
+    bind_iterator<PointIterator>(m, "PointIterator");
 
-    nb::class_<Region> c(m, "Region", doc("Region"));
+    Class<Region> c(m, "Region");
     c.def(
          "__init__",
          [](Region* self, Given<Point> lo, Given<Point> hi) {
@@ -147,51 +144,59 @@ void bind_geometry(nb::module_& m) {
              new (self) Region(lowest, end);
          },
          "lo"_a, "hi"_a)
+        /// The box [0, shape). Raises InvalidArgument on a negative extent.
         .def_static(
             "from_shape",
             [](Given<Point> shape) { return Region::from_shape(point_of(shape, "shape")); },
-            "shape"_a, "The box [0, shape). Raises InvalidArgument on a negative extent.")
+            "shape"_a)
+        /// The empty region of a number of dimensions.
         .def_static(
             "empty_region",
-            [](Given<std::int64_t> dims) { return Region::empty_region(dims_of(dims)); }, "dims"_a,
-            "The empty region of a number of dimensions.")
-        .def_prop_ro("dims", &Region::dims, "Number of dimensions.")
-        .def_prop_ro("lo", &Region::lo, "The lowest corner.")
-        .def_prop_ro("hi", &Region::hi, "One past the highest corner, in each dimension.")
-        .def_prop_ro("shape", &Region::shape, "The extents.")
-        .def_prop_ro("size", &Region::size, "Number of points.")
-        .def_prop_ro("empty", &Region::empty, "Whether there are no points.")
+            [](Given<std::int64_t> dims) { return Region::empty_region(dims_of(dims)); }, "dims"_a)
+        /// Number of dimensions.
+        .def_prop_ro("dims", &Region::dims)
+        /// The lowest corner.
+        .def_prop_ro("lo", &Region::lo)
+        /// One past the highest corner, in each dimension.
+        .def_prop_ro("hi", &Region::hi)
+        /// The extents.
+        .def_prop_ro("shape", &Region::shape)
+        /// Number of points.
+        .def_prop_ro("size", &Region::size)
+        /// Whether there are no points.
+        .def_prop_ro("empty", &Region::empty)
+        /// Whether a point or a region is inside; the empty region is inside every region.
         .def("contains", nb::overload_cast<const Region&>(&Region::contains, nb::const_),
-             "region"_a, "Whether a region is inside; the empty region is inside every region.")
-        .def("contains", nb::overload_cast<const Point&>(&Region::contains, nb::const_), "point"_a,
-             "Whether a point is inside.")
+             "region"_a)
+        .def("contains", nb::overload_cast<const Point&>(&Region::contains, nb::const_), "point"_a)
         .def("__contains__", nb::overload_cast<const Region&>(&Region::contains, nb::const_))
         .def("__contains__", nb::overload_cast<const Point&>(&Region::contains, nb::const_))
-        .def("intersects", &Region::intersects, "other"_a, "Whether the two have a common point.")
+        /// Whether the two have a common point.
+        .def("intersects", &Region::intersects, "other"_a)
         .def(
             "grown",
             [](const Region& r, const Point& width, const Point& upper) {
                 const Point below = in_all_dims(width, r.dims());
                 return r.grown(below, upper.dims() > 0 ? in_all_dims(upper, r.dims()) : below);
             },
-            "width"_a, "upper"_a = nb::none(), doc("Region.grown"))
-        .def("shifted", &in_all_dims_by<&Region::shifted>, "offset"_a,
-             "The region moved by an offset (one number: in all dimensions).")
-        .def("intersected", &Region::intersected, "other"_a, "The points in both; also `a & b`.")
+            "width"_a, "upper"_a = nb::none())
+        /// The region moved by an offset (one number: in all dimensions).
+        .def("shifted", &in_all_dims_by<&Region::shifted>, "offset"_a)
+        /// The points in both; also `a & b`.
+        .def("intersected", &Region::intersected, "other"_a)
         .def("__and__", &Region::intersected, "other"_a, nb::is_operator())
-        .def("bounding", &Region::bounding, "other"_a,
-             "The smallest region that contains both; also `a | b`.")
+        /// The smallest region that contains both; also `a | b`.
+        .def("bounding", &Region::bounding, "other"_a)
         .def("__or__", &Region::bounding, "other"_a, nb::is_operator())
-        .def("subtracted", &Region::subtracted, "other"_a,
-             "The points that are not in `other`, as at most 2 * dims disjoint regions.")
-        .def("coarsened", &in_all_dims_by<&Region::coarsened>, "ratio"_a,
-             "The coarse cells, of `ratio` points in each dimension, that the region touches.")
-        .def("refined", &in_all_dims_by<&Region::refined>, "ratio"_a,
-             "The fine points of these coarse cells.")
-        .def("slices", &slices, "origin"_a = nb::none(), doc("Region.slices"))
-        .def(
-            "__iter__", [](const Region& r) { return PointIterator(r); },
-            "The points, last dimension fastest.")
+        /// The points that are not in `other`, as at most 2 * dims disjoint regions.
+        .def("subtracted", &Region::subtracted, "other"_a)
+        /// The coarse cells, of `ratio` points in each dimension, that the region touches.
+        .def("coarsened", &in_all_dims_by<&Region::coarsened>, "ratio"_a)
+        /// The fine points of these coarse cells.
+        .def("refined", &in_all_dims_by<&Region::refined>, "ratio"_a)
+        .def("slices", &slices, "origin"_a = nb::none())
+        /// The points, last dimension fastest.
+        .def("__iter__", [](const Region& r) { return PointIterator(r); })
         .def("__bool__", [](const Region& r) { return !r.empty(); })
         .def(nb::self == nb::self)
         .def("__hash__", [](const Region& r) { return nb::hash(nb::make_tuple(r.lo(), r.hi())); })

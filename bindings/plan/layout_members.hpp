@@ -2,19 +2,8 @@
 // What the bindings of all layouts share: members, and numbers of processes as arguments.
 #pragma once
 
-#include <nanobind/stl/pair.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "casters.hpp"
-#include "class_members.hpp"
-#include "datamover/error.hpp"
 #include "datamover/layout.hpp"
-#include "geometry/make_error.hpp"
-#include "numpy_arrays.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 
@@ -64,28 +53,31 @@ NumpyArray<std::int64_t> owners_of(const Kind& layout) {
 }
 
 template <class Kind>
-void add_owners(nb::class_<Kind>& c, const char* name, const char* doc) {
-    c.def_prop_ro(name, &owners_of<Kind>, nb::rv_policy::move, nb::rv_policy::reference, doc);
+void add_owners(Class<Kind>& c, const char* name) {
+    c.def_prop_ro(name, &owners_of<Kind>, nb::rv_policy::move, nb::rv_policy::reference);
 }
 
 template <class Kind>
-void add_common(nb::class_<Kind>& c) {
+void add_common(Class<Kind>& c) {
     if constexpr (requires(const Kind& layout) { layout.shape(); })
-        c.def_prop_ro("shape", &Kind::shape, "Extents of the array.");
-    c.def_prop_ro("dims", of_layout<Kind>(&Layout::dims), "Number of dimensions.")
-        .def_prop_ro("nprocs", of_layout<Kind>(&Layout::nprocs), "Number of processes.")
-        .def_prop_ro("num_blocks", of_layout<Kind>(&Layout::num_blocks),
-                     "Number of blocks: the units of local storage, each with one owner.")
-        .def_prop_ro("domain", of_layout<Kind>(&Layout::domain),
-                     "The index space: all of the shape, or a floor plan's bounding box.")
-        .def("owner", of_layout<Kind>(&Layout::owner), "block"_a,
-             "The rank that holds a block. Raises OutOfRange.")
-        .def("blocks_of", of_layout<Kind>(&Layout::blocks_of), "rank"_a,
-             "The blocks of a rank, ascending. Raises OutOfRange.")
-        .def("block_extents", of_layout<Kind>(&Layout::block_extents), "block"_a,
-             "The shape of a block's local array. Raises OutOfRange.")
-        .def("local_elems", of_layout<Kind>(&Layout::local_elems), "rank"_a,
-             "Number of elements that a rank holds. Raises OutOfRange.")
+        /// Extents of the array.
+        c.def_prop_ro("shape", &Kind::shape);
+    /// Number of dimensions.
+    c.def_prop_ro("dims", of_layout<Kind>(&Layout::dims))
+        /// Number of processes.
+        .def_prop_ro("nprocs", of_layout<Kind>(&Layout::nprocs))
+        /// Number of blocks: the units of local storage, each with one owner.
+        .def_prop_ro("num_blocks", of_layout<Kind>(&Layout::num_blocks))
+        /// The index space: all of the shape, or a floor plan's bounding box.
+        .def_prop_ro("domain", of_layout<Kind>(&Layout::domain))
+        /// The rank that holds a block. Raises OutOfRange.
+        .def("owner", of_layout<Kind>(&Layout::owner), "block"_a)
+        /// The blocks of a rank, ascending. Raises OutOfRange.
+        .def("blocks_of", of_layout<Kind>(&Layout::blocks_of), "rank"_a)
+        /// The shape of a block's local array. Raises OutOfRange.
+        .def("block_extents", of_layout<Kind>(&Layout::block_extents), "block"_a)
+        /// Number of elements that a rank holds. Raises OutOfRange.
+        .def("local_elems", of_layout<Kind>(&Layout::local_elems), "rank"_a)
         .def(nb::self == nb::self)
         .def("__hash__", &Kind::digest);
 }

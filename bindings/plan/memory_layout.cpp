@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of MemoryLayout and BlockMemory.
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "casters.hpp"
-#include "class_members.hpp"
 #include "datamover/memory_layout.hpp"
-#include "docstrings.hpp"
-#include "geometry/make_error.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 namespace {
@@ -50,7 +42,7 @@ begin_bytes, end_bytes : int
     The lowest address that they touch, from the base, and one past the highest.
 */
 void bind_memory_layout(nb::module_& m) {
-    nb::class_<BlockMemory> c(m, "BlockMemory", doc("BlockMemory"));
+    Class<BlockMemory> c(m, "BlockMemory");
     c.def(
          "__init__",
          [](BlockMemory* self, Given<std::int64_t> block, Given<std::int64_t> offset_bytes,
@@ -68,13 +60,17 @@ void bind_memory_layout(nb::module_& m) {
             return concat("<BlockMemory of block ", b.block, ": ", b.valid, ", strides ",
                           b.strides_bytes, " bytes from byte ", b.offset_bytes, ">");
         });
-    add_fields(
-        c, field("block", &BlockMemory::block, "The block's number."),
-        field("offset_bytes", &BlockMemory::offset_bytes, "Of local index zero, from the base."),
-        field("strides_bytes", &BlockMemory::strides_bytes, "Bytes from one index to the next."),
-        field("valid", &BlockMemory::valid, "The local indices that exist, ghosts included."));
+    add_fields(c,
+               /// The block's number.
+               field("block", &BlockMemory::block),
+               /// Of local index zero, from the base.
+               field("offset_bytes", &BlockMemory::offset_bytes),
+               /// Bytes from one index to the next.
+               field("strides_bytes", &BlockMemory::strides_bytes),
+               /// The local indices that exist, ghosts included.
+               field("valid", &BlockMemory::valid));
 
-    nb::class_<MemoryLayout> layout(m, "MemoryLayout", doc("MemoryLayout"));
+    Class<MemoryLayout> layout(m, "MemoryLayout");
     layout
         .def(
             "__init__",
@@ -94,10 +90,13 @@ void bind_memory_layout(nb::module_& m) {
             return concat("<MemoryLayout of ", l.blocks.size(), " blocks in bytes ", l.begin_bytes,
                           " to ", l.end_bytes, ">");
         });
-    add_fields(
-        layout, field("blocks", &MemoryLayout::blocks, "The blocks, ascending by number."),
-        field("begin_bytes", &MemoryLayout::begin_bytes, "The lowest address, from the base."),
-        field("end_bytes", &MemoryLayout::end_bytes, "One past the highest address."));
+    add_fields(layout,
+               /// The blocks, ascending by number.
+               field("blocks", &MemoryLayout::blocks),
+               /// The lowest address, from the base.
+               field("begin_bytes", &MemoryLayout::begin_bytes),
+               /// One past the highest address.
+               field("end_bytes", &MemoryLayout::end_bytes));
 
     m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
           "ghost"_a = 0, "ghost_upper"_a = nb::none());

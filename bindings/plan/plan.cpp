@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of MotionPlan and of the functions that build plans.
-#include <nanobind/stl/function.h>
-#include <nanobind/stl/variant.h>
-
-#include <functional>
-#include <limits>
-#include <optional>
-#include <utility>
-
-#include "casters.hpp"
-#include "class_members.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
-#include "docstrings.hpp"
-#include "geometry/make_error.hpp"
-#include "numpy_arrays.hpp"
+#include "module.hpp"
 #include "plan/compile.hpp"
 #include "plan/section_cursor.hpp"
 
@@ -82,18 +70,6 @@ AddressRelation relation_of(const MotionPlan& plan, std::int64_t source_rank,
     return plan::compile(plan.part(source_rank, destination_rank),
                          {&plan.source(), &from, elem_bytes, source_rank},
                          {&plan.destination(), &to, elem_bytes, destination_rank});
-}
-
-nb::tuple state_of_plan(const MotionPlan& plan) {
-    nb::list terms;
-    for (std::int64_t i = 0; i < plan.size(); ++i) terms.append(nb::cast(plan[i]));
-    return nb::make_tuple(plan.source(), plan.destination(), terms);
-}
-
-MotionPlan plan_from(const nb::tuple& state) {
-    MotionPlan plan(nb::cast<Layout>(state[0]), nb::cast<Layout>(state[1]));
-    for (nb::handle term : state[2]) plan.add(nb::cast<PlanTerm>(term));
-    return plan;
 }
 
 /// The sections for which `keep` gives what Python takes for true, as truths of NumPy are. Of a
@@ -166,10 +142,10 @@ OutOfRange
 Unsupported
     A section changes its shape on the way or has steps, or for index lists.
 */
-void bind_editing(nb::class_<MotionPlan>& c) {
-    c.def("add", &MotionPlan::add, "term"_a,
-          "Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as "
-          "`add_section`.")
+void bind_editing(Class<MotionPlan>& c) {
+    /// Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as
+    /// `add_section`.
+    c.def("add", &MotionPlan::add, "term"_a)
         .def("__len__", &MotionPlan::size)
         .def(
             "__getitem__",
@@ -187,11 +163,10 @@ void bind_editing(nb::class_<MotionPlan>& c) {
             "__delitem__", [](MotionPlan& plan, std::int64_t i) { plan.erase(counted(plan, i)); },
             "index"_a)
         .def("__add__", &MotionPlan::merged, "other"_a, nb::is_operator())
-        .def("filter", &filtered, "keep"_a, doc("MotionPlan.filter"))
-        .def("reversed", &MotionPlan::reversed, doc("MotionPlan.reversed"))
-        .def("adjoint", &MotionPlan::adjoint, doc("MotionPlan.adjoint"))
-        .def("then", &MotionPlan::composed, "next"_a, "max_pairs"_a = MotionPlan::most_composed,
-             doc("MotionPlan.then"));
+        .def("filter", &filtered, "keep"_a)
+        .def("reversed", &MotionPlan::reversed)
+        .def("adjoint", &MotionPlan::adjoint)
+        .def("then", &MotionPlan::composed, "next"_a, "max_pairs"_a = MotionPlan::most_composed);
 }
 
 /** Python MotionPlan.sections
@@ -261,13 +236,13 @@ Examples
 >>> dm.redistribute(rows, columns).relation(0, 1).runs().tolist()
 [[24, 0, 3], [72, 24, 3]]
 */
-void bind_asking(nb::class_<MotionPlan>& c) {
-    c.def_prop_ro(
-         "source", [](const MotionPlan& plan) { return plan.source(); }, "The source layout.")
-        .def_prop_ro(
-            "destination", [](const MotionPlan& plan) { return plan.destination(); },
-            "The destination layout.")
-        .def_prop_ro("nprocs", &MotionPlan::nprocs, "Number of processes.")
+void bind_asking(Class<MotionPlan>& c) {
+    /// The source layout.
+    c.def_prop_ro("source", [](const MotionPlan& plan) { return plan.source(); })
+        /// The destination layout.
+        .def_prop_ro("destination", [](const MotionPlan& plan) { return plan.destination(); })
+        /// Number of processes.
+        .def_prop_ro("nprocs", &MotionPlan::nprocs)
         .def(
             "sections",
             [](const MotionPlan& plan, std::optional<std::int64_t> source_rank,
@@ -275,22 +250,18 @@ void bind_asking(nb::class_<MotionPlan>& c) {
                 return new SectionIterator(plan, rank_or_any(source_rank),
                                            rank_or_any(destination_rank));
             },
-            "source_rank"_a = nb::none(), "destination_rank"_a = nb::none(),
-            doc("MotionPlan.sections"))
-        .def(
-            "__iter__",
-            [](const MotionPlan& plan) {
-                return new SectionIterator(plan, plan::any_rank, plan::any_rank);
-            },
-            "All sections; see `sections`.")
-        .def("outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none(),
-             doc("MotionPlan.outgoing"))
-        .def("incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none(),
-             "Number of elements that a rank receives from each peer, itself included; see "
-             "`outgoing`.")
+            "source_rank"_a = nb::none(), "destination_rank"_a = nb::none())
+        /// All sections; see `sections`.
+        .def("__iter__",
+             [](const MotionPlan& plan) {
+                 return new SectionIterator(plan, plan::any_rank, plan::any_rank);
+             })
+        .def("outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none())
+        /// Number of elements that a rank receives from each peer, itself included; see
+        /// `outgoing`.
+        .def("incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none())
         .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
-             "order"_a = "C", "source_memory"_a = nb::none(), "destination_memory"_a = nb::none(),
-             doc("MotionPlan.relation"));
+             "order"_a = "C", "source_memory"_a = nb::none(), "destination_memory"_a = nb::none());
 }
 
 /// A number that may be of a dimension or axis; whether it is, the builders tell.
@@ -351,6 +322,9 @@ void bind_builders(nb::module_& m) {
 
 }  // namespace
 
+/** Python SectionIterator
+The sections of a plan, one by one.
+*/
 /** Python MotionPlan
 Plan of a move: a sum of terms between two layouts.
 
@@ -414,8 +388,8 @@ The file appears under its name when it is complete and on the disk; a symbolic 
 replaced. Nothing is left behind by a failure. Raises IoFailed.
 */
 void bind_plan(nb::module_& m) {
-    bind_iterator<SectionIterator>(m, "SectionIterator", "The sections of a plan, one by one.");
-    nb::class_<MotionPlan> c(m, "MotionPlan", doc("MotionPlan"));
+    bind_iterator<SectionIterator>(m, "SectionIterator");
+    Class<MotionPlan> c(m, "MotionPlan");
     c.def(nb::init<Layout, Layout>(), "source"_a, "destination"_a);
     bind_editing(c);
     bind_asking(c);
@@ -424,24 +398,17 @@ void bind_plan(nb::module_& m) {
                       plan.size() == 1 ? " term from " : " terms from ", plan.source().describe(),
                       " to ", plan.destination().describe(), ">");
     });
-    add_pickling(c, &state_of_plan, &plan_from);
-    c.def(
-         "to_bytes",
-         [](const MotionPlan& plan) {
-             const auto bytes = plan.to_bytes();
-             return nb::bytes(bytes.data(), bytes.size());
+    add_bytes(c);
+    c.def_static(
+         "from_bytes",
+         [](const nb::bytes& bytes) {
+             return MotionPlan::from_bytes(
+                 {static_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
          },
-         doc("MotionPlan.to_bytes"))
-        .def_static(
-            "from_bytes",
-            [](const nb::bytes& bytes) {
-                return MotionPlan::from_bytes(
-                    {static_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-            },
-            "bytes"_a, doc("MotionPlan.from_bytes"))
-        .def("save", &MotionPlan::save, "path"_a, doc("MotionPlan.save"))
-        .def_static("load", &MotionPlan::load, "path"_a,
-                    "The plan in a file that `save` wrote. Raises IoFailed, or as `from_bytes`.");
+         "bytes"_a)
+        .def("save", &MotionPlan::save, "path"_a)
+        /// The plan in a file that `save` wrote. Raises IoFailed, or as `from_bytes`.
+        .def_static("load", &MotionPlan::load, "path"_a);
     c.attr("__hash__") = nb::none();
     bind_builders(m);
 }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of the terms of plans: SectionCopy, Redistribution and HaloExchange.
 
-#include "casters.hpp"
-#include "class_members.hpp"
 #include "datamover/motion_plan.hpp"
-#include "docstrings.hpp"
-#include "geometry/make_error.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 namespace {
@@ -42,7 +39,7 @@ flip : sequence of bool, optional
     in `numpy.flip`.
 */
 void bind_section_copy(nb::module_& m) {
-    nb::class_<SectionCopy> c(m, "SectionCopy", doc("SectionCopy"));
+    Class<SectionCopy> c(m, "SectionCopy");
     c.def(
          "__init__",
          [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
@@ -60,11 +57,6 @@ void bind_section_copy(nb::module_& m) {
          "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
          "axes"_a = nb::none(), "source_step"_a = nb::none(), "destination_step"_a = nb::none(),
          "flip"_a = nb::none())
-        .def("__hash__",
-             [](const SectionCopy& s) {
-                 return nb::hash(nb::make_tuple(s.source_block, s.source_region.lo(),
-                                                s.destination_block, s.destination_region.lo()));
-             })
         .def("__repr__", [](const SectionCopy& s) {
             return formatted("SectionCopy({}, {}, {}, {}{}{}{}{})", s.source_block, s.source_region,
                              s.destination_block, s.destination_region,
@@ -73,24 +65,23 @@ void bind_section_copy(nb::module_& m) {
                              keyword("destination_step", step_or_none(s.destination_step)),
                              keyword("flip", flip_or_none(s.flip)));
         });
-    add_fields(
-        c, field("source_block", &SectionCopy::source_block, "Number of the block that is read."),
-        field("source_region", &SectionCopy::source_region, "What is read, in global indices."),
-        field("destination_block", &SectionCopy::destination_block,
-              "Number of the block that is written."),
-        field("destination_region", &SectionCopy::destination_region,
-              "What is written, in global indices."),
-        field("axes", &SectionCopy::axes, "How dimensions are permuted on the way, or None.",
-              axes_or_none),
-        field("source_step", &SectionCopy::source_step,
-              "Distance between the indices that are read, per dimension; None: all.",
-              step_or_none),
-        field("destination_step", &SectionCopy::destination_step,
-              "Distance between the indices that are written, per dimension; None: all.",
-              step_or_none),
-        field("flip", &SectionCopy::flip,
-              "Which dimensions of the destination get descending indices, or None.",
-              flip_or_none));
+    add_fields(c,
+               /// Number of the block that is read.
+               field("source_block", &SectionCopy::source_block),
+               /// What is read, in global indices.
+               field("source_region", &SectionCopy::source_region),
+               /// Number of the block that is written.
+               field("destination_block", &SectionCopy::destination_block),
+               /// What is written, in global indices.
+               field("destination_region", &SectionCopy::destination_region),
+               /// How dimensions are permuted on the way, or None.
+               field("axes", &SectionCopy::axes, axes_or_none),
+               /// Distance between the indices that are read, per dimension; None: all.
+               field("source_step", &SectionCopy::source_step, step_or_none),
+               /// Distance between the indices that are written, per dimension; None: all.
+               field("destination_step", &SectionCopy::destination_step, step_or_none),
+               /// Which dimensions of the destination get descending indices, or None.
+               field("flip", &SectionCopy::flip, flip_or_none));
 }
 
 /** Python Redistribution
@@ -113,7 +104,7 @@ flip : sequence of bool, optional
     The dimensions of the destination that get the source's indices in descending order.
 */
 void bind_redistribution(nb::module_& m) {
-    nb::class_<Redistribution> c(m, "Redistribution", doc("Redistribution"));
+    Class<Redistribution> c(m, "Redistribution");
     c.def(
          "__init__",
          [](Redistribution* self, const Region& source_region, const Region& destination_region,
@@ -124,11 +115,6 @@ void bind_redistribution(nb::module_& m) {
          },
          "source_region"_a, "destination_region"_a, "axes"_a = nb::none(), "partial"_a = false,
          "flip"_a = nb::none())
-        .def("__hash__",
-             [](const Redistribution& r) {
-                 return nb::hash(nb::make_tuple(r.source_region.lo(), r.destination_region.lo(),
-                                                r.destination_region.hi()));
-             })
         .def("__repr__", [](const Redistribution& r) {
             return formatted("Redistribution({}, {}{}{}{}){}{}", r.source_region,
                              r.destination_region, keyword("axes", axes_or_none(r.axes)),
@@ -136,19 +122,21 @@ void bind_redistribution(nb::module_& m) {
                              keyword("flip", flip_or_none(r.flip)), r.reversed ? " reversed" : "",
                              r.adjoint ? " adjoint" : "");
         });
-    add_fields(c, field("source_region", &Redistribution::source_region, "What is read."),
-               field("destination_region", &Redistribution::destination_region, "What is written."),
-               field("axes", &Redistribution::axes,
-                     "How dimensions are permuted on the way, or None.", axes_or_none),
-               field("partial", &Redistribution::partial,
-                     "Whether elements that no block of the source holds are left unchanged."),
-               field("reversed", &Redistribution::reversed,
-                     "Whether it is the source of which all must be held by the destination."),
-               field("adjoint", &Redistribution::adjoint,
-                     "Whether this is the term of an adjoint plan: all copies of an element send."),
-               field("flip", &Redistribution::flip,
-                     "Which dimensions of the destination get descending indices, or None.",
-                     flip_or_none));
+    add_fields(c,
+               /// What is read.
+               field("source_region", &Redistribution::source_region),
+               /// What is written.
+               field("destination_region", &Redistribution::destination_region),
+               /// How dimensions are permuted on the way, or None.
+               field("axes", &Redistribution::axes, axes_or_none),
+               /// Whether elements that no block of the source holds are left unchanged.
+               field("partial", &Redistribution::partial),
+               /// Whether it is the source of which all must be held by the destination.
+               field("reversed", &Redistribution::reversed),
+               /// Whether this is the term of an adjoint plan: all copies of an element send.
+               field("adjoint", &Redistribution::adjoint),
+               /// Which dimensions of the destination get descending indices, or None.
+               field("flip", &Redistribution::flip, flip_or_none));
 }
 
 /** Python HaloExchange
@@ -157,24 +145,30 @@ The ghosts of all blocks of a floor plan, filled from the interiors.
 A term of a plan that represents all its sections; made by `halo`.
 */
 void bind_halo_exchange(nb::module_& m) {
-    nb::class_<HaloExchange> c(m, "HaloExchange", doc("HaloExchange"));
-    c.def("__hash__", [](const HaloExchange& h) {
-         return nb::hash(nb::make_tuple(h.lower, h.upper, h.corners, h.reversed));
-     }).def("__repr__", [](const HaloExchange& h) {
+    Class<HaloExchange> c(m, "HaloExchange");
+    c.def("__repr__", [](const HaloExchange& h) {
         return concat("<HaloExchange, ", h.lower, " below and ", h.upper, " above",
                       h.corners ? "" : ", no corners",
                       h.colors == 1 ? "" : concat(", color ", h.color, " of ", h.colors),
                       h.reversed ? ", reversed>" : ">");
     });
-    add_fields(
-        c, field("lower", &HaloExchange::lower, "Ghosts on the lower side of each dimension."),
-        field("upper", &HaloExchange::upper, "Ghosts on the upper side of each dimension."),
-        field("domain", &HaloExchange::domain, "The periodic domain."),
-        field("periodic", &HaloExchange::periodic, "The periodic dimensions."),
-        field("corners", &HaloExchange::corners, "Whether edges and corners are filled too."),
-        field("reversed", &HaloExchange::reversed, "Whether ghosts are copied to the interiors."),
-        field("colors", &HaloExchange::colors, "Number of colors; 1: all points move."),
-        field("color", &HaloExchange::color, "The color of the points that move."));
+    add_fields(c,
+               /// Ghosts on the lower side of each dimension.
+               field("lower", &HaloExchange::lower),
+               /// Ghosts on the upper side of each dimension.
+               field("upper", &HaloExchange::upper),
+               /// The periodic domain.
+               field("domain", &HaloExchange::domain),
+               /// The periodic dimensions.
+               field("periodic", &HaloExchange::periodic),
+               /// Whether edges and corners are filled too.
+               field("corners", &HaloExchange::corners),
+               /// Whether ghosts are copied to the interiors.
+               field("reversed", &HaloExchange::reversed),
+               /// Number of colors; 1: all points move.
+               field("colors", &HaloExchange::colors),
+               /// The color of the points that move.
+               field("color", &HaloExchange::color));
 }
 
 }  // namespace

@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of AddressRelation: making relations, and looking at them.
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/variant.h>
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
-
-#include "docstrings.hpp"
 #include "generated/plan_dicts.hpp"
 #include "relation_members.hpp"
 
@@ -107,35 +97,34 @@ Raises
 InvalidArgument
     On another word, or beyond `max_elems` elements.
 */
-void bind_making(nb::class_<AddressRelation>& c) {
+void bind_making(Class<AddressRelation>& c) {
     c.def_static("from_pairs", &made_from<&AddressRelation::from_pairs>, "source"_a,
-                 "destination"_a, "elem_bytes"_a = 8, doc("AddressRelation.from_pairs"))
+                 "destination"_a, "elem_bytes"_a = 8)
+        /// The same from byte addresses, as `to_pairs` gives them; they may be negative.
         .def_static("from_byte_pairs", &made_from<&AddressRelation::from_byte_pairs>, "source"_a,
-                    "destination"_a, "elem_bytes"_a = 8,
-                    "The same from byte addresses, as `to_pairs` gives them; they may be negative.")
-        .def_static("join", &AddressRelation::join, "source_half"_a, "destination_half"_a,
-                    doc("AddressRelation.join"))
+                    "destination"_a, "elem_bytes"_a = 8)
+        .def_static("join", &AddressRelation::join, "source_half"_a, "destination_half"_a)
         .def(
             "encode",
             [](const AddressRelation& relation, const std::string& encoding,
                std::int64_t max_elems) {
                 return relation.encode(encoding_from_name(encoding), max_elems);
             },
-            "encoding"_a, "max_elems"_a = AddressRelation::most_expanded,
-            doc("AddressRelation.encode"))
-        .def("source_half", &AddressRelation::source_half, "message_elem_bytes"_a = 0,
-             "The same sources, going to 0, 1, 2, …: assembly of a message.")
-        .def("destination_half", &AddressRelation::destination_half, "message_elem_bytes"_a = 0,
-             "0, 1, 2, … going to the same destinations: disassembly of a message.")
+            "encoding"_a, "max_elems"_a = AddressRelation::most_expanded)
+        /// The same sources, going to 0, 1, 2, …: assembly of a message.
+        .def("source_half", &AddressRelation::source_half, "message_elem_bytes"_a = 0)
+        /// 0, 1, 2, … going to the same destinations: disassembly of a message.
+        .def("destination_half", &AddressRelation::destination_half, "message_elem_bytes"_a = 0)
+        /// The same pairs, ordered by source address; at most `max_elems` of them, else
+        /// InvalidArgument.
         .def("ordered_by_source", &AddressRelation::ordered_by_source,
-             "max_elems"_a = AddressRelation::most_expanded,
-             "The same pairs, ordered by source address; at most `max_elems` of them, else "
-             "InvalidArgument.")
+             "max_elems"_a = AddressRelation::most_expanded)
+        /// The same pairs, ordered by destination address; at most `max_elems` of them, else
+        /// InvalidArgument.
         .def("ordered_by_destination", &AddressRelation::ordered_by_destination,
-             "max_elems"_a = AddressRelation::most_expanded,
-             "The same pairs, ordered by destination address; at most `max_elems` of them, else "
-             "InvalidArgument.")
-        .def("reversed", &AddressRelation::reversed, "Source and destination exchanged.");
+             "max_elems"_a = AddressRelation::most_expanded)
+        /// Source and destination exchanged.
+        .def("reversed", &AddressRelation::reversed);
 }
 
 nb::dict explain(const AddressRelation& relation, std::int64_t most_elems) {
@@ -197,39 +186,38 @@ Examples
 >>> found["encoding"], found["candidates"]["pairs"]["nbytes"]
 ('offsets', 16000)
 */
-void bind_looking(nb::class_<AddressRelation>& c) {
+void bind_looking(Class<AddressRelation>& c) {
     c.def("__len__", &AddressRelation::size)
-        .def_prop_ro(
-            "encoding", [](const AddressRelation& r) { return encoding_name(r.encoding()); },
-            "Name of the encoding.")
-        .def_prop_ro("nbytes", &AddressRelation::nbytes, "Bytes that the encoding occupies.")
-        .def_prop_ro("source_elem_bytes", &AddressRelation::source_elem_bytes,
-                     "Size of a source element.")
-        .def_prop_ro("destination_elem_bytes", &AddressRelation::destination_elem_bytes,
-                     "Size of a destination element.")
-        .def_prop_ro("source_bounds", &bounds_on<Side::source>,
-                     "The lowest source address in bytes, and one past the highest.")
-        .def_prop_ro("destination_bounds", &bounds_on<Side::destination>,
-                     "The lowest destination address in bytes, and one past the highest.")
-        .def_prop_ro("source_contiguous", &AddressRelation::source_contiguous,
-                     "Whether the sources are one ascending run: nothing to assemble.")
-        .def_prop_ro("destination_contiguous", &AddressRelation::destination_contiguous,
-                     "Whether the destinations are one ascending run: nothing to disassemble.")
-        .def("to_pairs", &to_pairs, "max_elems"_a = AddressRelation::most_expanded,
-             "All pairs in order: two int64 arrays of byte addresses, of sources and destinations. "
-             "Beyond `max_elems` of them, InvalidArgument.")
-        .def("runs", &runs, "max_elems"_a = AddressRelation::most_expanded,
-             "Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of "
-             "source and destination byte address and number of elements. Takes time in the number "
-             "of elements; beyond `max_elems` of them, InvalidArgument.")
-        .def_prop_ro("destinations_repeat", &AddressRelation::destinations_repeat,
-                     "Whether elements have the same destination: only an `op` makes sense then.")
-        .def(
-            "describe", [](const AddressRelation& r) { return r.kernel().describe(); },
-            "The loops that a plain copy takes.")
+        /// Name of the encoding.
+        .def_prop_ro("encoding",
+                     [](const AddressRelation& r) { return encoding_name(r.encoding()); })
+        /// Bytes that the encoding occupies.
+        .def_prop_ro("nbytes", &AddressRelation::nbytes)
+        /// Size of a source element.
+        .def_prop_ro("source_elem_bytes", &AddressRelation::source_elem_bytes)
+        /// Size of a destination element.
+        .def_prop_ro("destination_elem_bytes", &AddressRelation::destination_elem_bytes)
+        /// The lowest source address in bytes, and one past the highest.
+        .def_prop_ro("source_bounds", &bounds_on<Side::source>)
+        /// The lowest destination address in bytes, and one past the highest.
+        .def_prop_ro("destination_bounds", &bounds_on<Side::destination>)
+        /// Whether the sources are one ascending run: nothing to assemble.
+        .def_prop_ro("source_contiguous", &AddressRelation::source_contiguous)
+        /// Whether the destinations are one ascending run: nothing to disassemble.
+        .def_prop_ro("destination_contiguous", &AddressRelation::destination_contiguous)
+        /// All pairs in order: two int64 arrays of byte addresses, of sources and destinations.
+        /// Beyond `max_elems` of them, InvalidArgument.
+        .def("to_pairs", &to_pairs, "max_elems"_a = AddressRelation::most_expanded)
+        /// Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of
+        /// source and destination byte address and number of elements. Takes time in the number
+        /// of elements; beyond `max_elems` of them, InvalidArgument.
+        .def("runs", &runs, "max_elems"_a = AddressRelation::most_expanded)
+        /// Whether elements have the same destination: only an `op` makes sense then.
+        .def_prop_ro("destinations_repeat", &AddressRelation::destinations_repeat)
+        /// The loops that a plain copy takes.
+        .def("describe", [](const AddressRelation& r) { return r.kernel().describe(); })
         .def("explain", &explain, "max_elems"_a = std::int64_t{1} << 24,
-             nb::sig("def explain(self, max_elems: int = 16777216) -> dict[str, typing.Any]"),
-             doc("AddressRelation.explain"))
+             nb::sig("def explain(self, max_elems: int = 16777216) -> dict[str, typing.Any]"))
         .def("__repr__", [](const AddressRelation& r) {
             return concat("<AddressRelation of ", r.size(), " elements, ",
                           encoding_name(r.encoding()), " in ", r.nbytes(), " bytes>");
@@ -266,7 +254,7 @@ array([ 0.,  4.,  8., 12.])
 np.float64(8.0)
 */
 void bind_relation(nb::module_& m) {
-    nb::class_<AddressRelation> c(m, "AddressRelation", doc("AddressRelation"));
+    Class<AddressRelation> c(m, "AddressRelation");
     bind_making(c);
     bind_costs(m);
     bind_relation_copies(m, c);

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of RelationCache and RecomputeModel.
 #include "datamover/advanced/relation_cache.hpp"
-
-#include <nanobind/stl/function.h>
-
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "docstrings.hpp"
 #include "generated/plan_dicts.hpp"
-#include "geometry/make_error.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 
@@ -92,7 +83,7 @@ WrongType
     `make` gives anything else.
 */
 void bind_relation_cache(nb::module_& m) {
-    nb::class_<RelationCache>(m, "RelationCache", doc("RelationCache"))
+    Class<RelationCache>(m, "RelationCache")
         .def(nb::init<std::int64_t>(), "limit_bytes"_a)
         .def(
             "get",
@@ -102,24 +93,25 @@ void bind_relation_cache(nb::module_& m) {
             },
             "key"_a, "make"_a, "hint"_a = "",
             nb::sig("def get(self, key: str, make: collections.abc.Callable[[], AddressRelation], "
-                    "hint: str = '') -> AddressRelation"),
-            doc("RelationCache.get"))
+                    "hint: str = '') -> AddressRelation"))
+        /// Forget the relations of a hint; returns their number.
         .def(
             "drop",
             [](RelationCache& cache, const std::string& hint) {
                 return cache.drop(hint_words(hint));
             },
-            "hint"_a, "Forget the relations of a hint; returns their number.")
-        .def("clear", &RelationCache::clear, "Remove all relations.")
+            "hint"_a)
+        /// Remove all relations.
+        .def("clear", &RelationCache::clear)
+        /// The bound, in bytes. When it is lowered, what no longer fits leaves at once.
         .def_prop_rw(
             "limit_bytes", [](const RelationCache& c) { return c.statistics().limit_bytes; },
-            &RelationCache::set_limit,
-            "The bound, in bytes. When it is lowered, what no longer fits leaves at once.")
+            &RelationCache::set_limit)
+        /// Counts so far of hits, misses and evictions; relations and held_bytes now;
+        /// limit_bytes.
         .def_prop_ro(
             "statistics", [](const RelationCache& c) { return as_dict(c.statistics()); },
-            nb::sig("def statistics(self) -> dict[str, int]"),
-            "Counts so far of hits, misses and evictions; relations and held_bytes now; "
-            "limit_bytes.")
+            nb::sig("def statistics(self) -> dict[str, int]"))
         .def("__repr__", [](const RelationCache& cache) {
             const RelationCacheStatistics s = cache.statistics();
             return concat("<RelationCache of ", s.relations, " relations, ", s.held_bytes, " of ",
@@ -164,7 +156,7 @@ Examples
 (True, 2, 1.74)
 */
 void bind_recompute_model(nb::module_& m) {
-    nb::class_<RecomputeModel>(m, "RecomputeModel", doc("RecomputeModel"))
+    Class<RecomputeModel>(m, "RecomputeModel")
         .def(
             "__init__",
             [](RecomputeModel* self, double instructions, double read_contiguous,
@@ -176,27 +168,27 @@ void bind_recompute_model(nb::module_& m) {
             },
             nb::kw_only(), "instructions"_a, "read_contiguous"_a, "read_random"_a,
             "write_contiguous"_a, "generate"_a, "recompute"_a, "decode"_a, "encode"_a)
-        .def_prop_ro("recompute_seconds", &RecomputeModel::recompute_seconds,
-                     "Time to compute, read and write one element.")
-        .def_prop_ro("decode_seconds", &RecomputeModel::decode_seconds,
-                     "Time to decode, read and write one element.")
-        .def("amortised_seconds", &RecomputeModel::amortised_seconds, "uses"_a,
-             "Time per element and use of a relation that is used so often after it was made.\n\n"
-             "Raises InvalidArgument for less than one use.")
-        .def_prop_ro("threshold_instructions", &RecomputeModel::threshold_instructions,
-                     "Instructions per pair above which decoding is quicker in the long run.")
-        .def_prop_ro("decoding_pays", &RecomputeModel::decoding_pays,
-                     "Whether it ever pays to keep the relation.")
-        .def_prop_ro(
-            "break_even_uses",
-            [](const RecomputeModel& model) -> std::optional<std::int64_t> {
-                const std::int64_t uses = model.break_even_uses();
-                if (uses == RecomputeModel::never) return std::nullopt;
-                return uses;
-            },
-            "Uses after which making the relation has paid; None when it never does.")
-        .def_prop_ro("ultimate_speedup", &RecomputeModel::ultimate_speedup,
-                     "How many times quicker decoding is in the end.")
+        /// Time to compute, read and write one element.
+        .def_prop_ro("recompute_seconds", &RecomputeModel::recompute_seconds)
+        /// Time to decode, read and write one element.
+        .def_prop_ro("decode_seconds", &RecomputeModel::decode_seconds)
+        /// Time per element and use of a relation that is used so often after it was made.
+        ///
+        /// Raises InvalidArgument for less than one use.
+        .def("amortised_seconds", &RecomputeModel::amortised_seconds, "uses"_a)
+        /// Instructions per pair above which decoding is quicker in the long run.
+        .def_prop_ro("threshold_instructions", &RecomputeModel::threshold_instructions)
+        /// Whether it ever pays to keep the relation.
+        .def_prop_ro("decoding_pays", &RecomputeModel::decoding_pays)
+        /// Uses after which making the relation has paid; None when it never does.
+        .def_prop_ro("break_even_uses",
+                     [](const RecomputeModel& model) -> std::optional<std::int64_t> {
+                         const std::int64_t uses = model.break_even_uses();
+                         if (uses == RecomputeModel::never) return std::nullopt;
+                         return uses;
+                     })
+        /// How many times quicker decoding is in the end.
+        .def_prop_ro("ultimate_speedup", &RecomputeModel::ultimate_speedup)
         .def("__repr__", [](const nb::handle& model) {
             return formatted(
                 "<RecomputeModel: {:.3g} s to recompute, {:.3g} s to decode an element>",

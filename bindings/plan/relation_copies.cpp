@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of AddressRelation: copies between arrays, and between arrays and messages.
 #include <cstdlib>
-#include <memory>
-#include <utility>
 
-#include "docstrings.hpp"
 #include "relation_members.hpp"
 
 namespace datamover::bindings {
@@ -174,11 +171,14 @@ Made by `AddressRelation.bind`. Everything has been checked and looked up; a cal
 keeps the arrays alive; they must stay where they are (no `resize`).
 */
 void bind_bound_copy(nb::module_& m) {
-    nb::class_<BoundArrays>(m, "BoundCopy", doc("BoundCopy"))
-        .def("__call__", &BoundArrays::run, "Move every element. The GIL is released meanwhile.")
+    Class<BoundArrays>(m, "BoundCopy")
+        /// Move every element. The GIL is released meanwhile.
+        .def("__call__", &BoundArrays::run)
         .def("__len__", [](const BoundArrays& b) { return b.elems; })
-        .def_ro("source", &BoundArrays::source, "The array that is read.")
-        .def_ro("destination", &BoundArrays::destination, "The array that is written.")
+        /// The array that is read.
+        .def_ro("source", &BoundArrays::source)
+        /// The array that is written.
+        .def_ro("destination", &BoundArrays::destination)
         .def("__repr__", [](const BoundArrays& b) {
             return concat("<BoundCopy of ", b.elems, " elements, ", b.copy.describe(), ">");
         });
@@ -288,15 +288,13 @@ Raises
 As `copy` does; WrongType too for bare bytes where elements of source and destination differ in
 size.
 */
-void bind_relation_copies(nb::module_& m, nb::class_<AddressRelation>& c) {
+void bind_relation_copies(nb::module_& m, Class<AddressRelation>& c) {
     bind_bound_copy(m);
     c.def("bind", &bind, "source"_a = nb::none(), "destination"_a = nb::none(), nb::kw_only(),
-          "buffer"_a = nb::none(), "op"_a = nb::none(), doc("AddressRelation.bind"))
-        .def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
-             doc("AddressRelation.copy"))
-        .def("gather", &gather, "source"_a, "buffer"_a = nb::none(), doc("AddressRelation.gather"))
-        .def("scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
-             doc("AddressRelation.scatter"));
+          "buffer"_a = nb::none(), "op"_a = nb::none())
+        .def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none())
+        .def("gather", &gather, "source"_a, "buffer"_a = nb::none())
+        .def("scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none());
     m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
           "around_caches"_a = false);
 }

@@ -2,11 +2,7 @@
 // The parts of the binding of AddressRelation: a file for each.
 #pragma once
 
-#include "array_memory.hpp"
-#include "casters.hpp"
-#include "class_members.hpp"
-#include "errors.hpp"
-#include "geometry/make_error.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 
@@ -14,9 +10,9 @@ namespace datamover::bindings {
 void require_elems(const ArrayMemory& memory, std::int64_t elem_bytes);
 
 /// The methods that move elements, and the copy of whole arrays.
-void bind_relation_copies(nb::module_& m, nb::class_<AddressRelation>& c);
+void bind_relation_copies(nb::module_& m, Class<AddressRelation>& c);
 
 /// The methods that hand a relation on: as bytes, as pieces of memory, as messages.
-void bind_relation_messages(nb::class_<AddressRelation>& c);
+void bind_relation_messages(Class<AddressRelation>& c);
 
 }  // namespace datamover::bindings

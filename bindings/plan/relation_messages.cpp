@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of AddressRelation: as bytes, as pieces of memory, as messages.
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "datamover/advanced/relation_messages.hpp"
-#include "docstrings.hpp"
-#include "numpy_arrays.hpp"
 #include "relation_members.hpp"
 
 namespace datamover::bindings {
@@ -25,14 +15,6 @@ std::span<const std::uint8_t> bytes_of(const ArrayMemory& memory, const char* wh
                            memory.elem_bytes(), " bytes"));
     return {reinterpret_cast<const std::uint8_t*>(memory.data()),
             static_cast<std::size_t>(memory.end_bytes())};
-}
-
-nb::bytes as_bytes(const std::vector<std::uint8_t>& bytes) {
-    return nb::bytes(bytes.data(), bytes.size());
-}
-
-nb::bytes to_bytes(const AddressRelation& relation) {
-    return as_bytes(relation.to_bytes());
 }
 
 AddressRelation from_bytes(nb::any buffer, std::optional<std::int64_t> most_elems) {
@@ -193,19 +175,20 @@ InvalidArgument
 OutOfRange
     It reads outside the array or asks for too much.
 */
-void bind_put_and_get(nb::class_<AddressRelation>& c) {
-    c.def("put_message", &put, "source"_a, doc("AddressRelation.put_message"))
-        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a = nb::none(),
-                    doc("AddressRelation.accept_put"))
-        .def(
-            "get_request", [](const AddressRelation& r) { return as_bytes(get_request(r)); },
-            doc("AddressRelation.get_request"))
+void bind_put_and_get(Class<AddressRelation>& c) {
+    c.def("put_message", &put, "source"_a)
+        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a = nb::none())
+        .def("get_request", [](const AddressRelation& r) { return as_bytes(get_request(r)); })
         .def_static("answer_get", &answer, "request"_a, "source"_a, nb::kw_only(),
-                    "max_bytes"_a = nb::none(), doc("AddressRelation.answer_get"));
+                    "max_bytes"_a = nb::none());
 }
 
 }  // namespace
 
+/** Python AddressRelation.to_bytes
+The relation as bytes, which `from_bytes` turns back into the same pairs in the same encoding, on
+machines with this machine's byte order.
+*/
 /** Python AddressRelation.from_bytes
 A relation from the bytes that `to_bytes` gave.
 
@@ -253,17 +236,11 @@ Examples
 >>> pieces.iovec(1000).tolist()
 [[1000, 8], [1020, 4]]
 */
-void bind_relation_messages(nb::class_<AddressRelation>& c) {
-    c.def("to_bytes", &to_bytes,
-          "The relation as bytes, which `from_bytes` turns back into the same pairs in the same "
-          "encoding, on machines with this machine's byte order.")
-        .def_static("from_bytes", &from_bytes, "buffer"_a, nb::kw_only(),
-                    "max_elements"_a = nb::none(), doc("AddressRelation.from_bytes"))
-        .def("iovec", &iovec, "base"_a, "side"_a = "source", doc("AddressRelation.iovec"))
-        .def("__getstate__", &to_bytes)
-        .def("__setstate__", [](AddressRelation& self, nb::bytes state) {
-            new (&self) AddressRelation(from_bytes(nb::borrow<nb::any>(state), std::nullopt));
-        });
+void bind_relation_messages(Class<AddressRelation>& c) {
+    add_bytes(c);
+    c.def_static("from_bytes", &from_bytes, "buffer"_a, nb::kw_only(),
+                 "max_elements"_a = nb::none())
+        .def("iovec", &iovec, "base"_a, "side"_a = "source");
     bind_put_and_get(c);
 }
 

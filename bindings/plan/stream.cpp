@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of streams. The two ends of a stream, and what tests and pages compute as they
 // do.
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string_view.h>
-#include <nanobind/stl/tuple.h>
-
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "array_memory.hpp"
-#include "casters.hpp"
-#include "docstrings.hpp"
-#include "errors.hpp"
 #include "generated/plan_dicts.hpp"
 #include "geometry/interruption.hpp"
 #include "memory/crc32c.hpp"
+#include "module.hpp"
 #include "stream/receiver/consumer.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/sender/places.hpp"
@@ -274,7 +257,7 @@ Examples
 '0x8a9136aa'
 */
 void bind_functions(nb::module_& m) {
-    m.def("crc32c", &crc32c, "data"_a, doc("crc32c"));
+    m.def("crc32c", &crc32c, "data"_a, docstring_of("crc32c"));
     // Raises Unsupported if no process knows all of it.
     m.def(
         "bytes_of_layout",

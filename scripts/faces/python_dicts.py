@@ -49,8 +49,7 @@ def files(directory):
     made = {}
     for module, headers in STRUCTURES.items():
         names = [f'"datamover/{name}"' for name in headers]
-        names[:0] = ["<utility>\n", '"class_members.hpp"']
-        includes = "\n".join(f"#include {name}" for name in [*names, '"numpy_arrays.hpp"'])
+        includes = "\n".join(f"#include {name}" for name in ['"common.hpp"', *names])
         parts = [HEAD.format(module=module, includes=includes)]
         for header, structures in headers.items():
             for name in structures:
