@@ -44,6 +44,12 @@ public:
         Base::def_prop_ro(name, std::forward<Getter>(getter), extra..., doc_of(name));
         return *this;
     }
+    template <class Getter, class Setter, class... Extra>
+    Class& def_prop_rw(const char* name, Getter&& getter, Setter&& setter, const Extra&... extra) {
+        Base::def_prop_rw(name, std::forward<Getter>(getter), std::forward<Setter>(setter),
+                          extra..., doc_of(name));
+        return *this;
+    }
 
 private:
     /// The docstring of a member, or that of the member of a class template's `Kind`.

@@ -176,9 +176,9 @@ void bind_bound_copy(nb::module_& m) {
         .def("__call__", &BoundArrays::run)
         .def("__len__", [](const BoundArrays& b) { return b.elems; })
         /// The array that is read.
-        .def_ro("source", &BoundArrays::source)
+        .def_prop_ro("source", [](const BoundArrays& b) { return b.source; })
         /// The array that is written.
-        .def_ro("destination", &BoundArrays::destination)
+        .def_prop_ro("destination", [](const BoundArrays& b) { return b.destination; })
         .def("__repr__", [](const BoundArrays& b) {
             return concat("<BoundCopy of ", b.elems, " elements, ", b.copy.describe(), ">");
         });

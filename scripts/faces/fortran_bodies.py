@@ -28,7 +28,8 @@ class Body:
         self.c_function = header.functions[procedure.calls]
         self.function = in_fortran(self.c_function)
         self.locals, self.before, self.after = [], [], []
-        self.can_fail = bool(procedure.together or procedure.refused_if_bound)
+        p = procedure
+        self.can_fail = bool(p.together or p.refused_if_bound or p.refused_if)
         self.makes = False
         self.dims = {}  # variables with the dimensions of layouts
         self.values = {}  # of converted arguments, by name
@@ -37,6 +38,9 @@ class Body:
         """Return the procedure as lines."""
         for a in self.procedure.arguments:
             self.convert(a)
+        for condition, message in self.procedure.refused_if.items():
+            refused = f"refused(datamover_mismatch, {message})"
+            self.before.append(f"if (code == 0 .and. ({condition})) code = {refused}")
         passed = ", ".join(self.passed(p) for p in self.function.parameters)
         call = self.call(f"{self.function.name}({passed})")
         if not self.locals and not self.before and not self.after:
@@ -76,9 +80,8 @@ class Body:
         return [line for text in statements for line in statement(text, 8)]
 
     def declare(self, text):
-        """Declare a variable, given as `type :: name`."""
-        kind, name = text.split(" :: ")
-        self.locals.append((kind, name))
+        """Declare variables, each given as `type :: name`."""
+        self.locals += (tuple(one.split(" :: ")) for one in text.split("; "))
 
     def dims_of(self, a: Argument):
         """Return the number of dimensions that a vector must have."""
@@ -206,11 +209,21 @@ class Body:
         return [*kept, f"call conclude(code{self.status})"]
 
 
+def forwarding(p: Procedure):
+    """Return a procedure that calls the one for several, with lists of its texts and arrays."""
+    one = [a.kind_name in ("text", "array") and not a.is_optional for a in p.arguments]
+    passed = [f"[{a.name}]" if of else a.name for a, of in zip(p.arguments, one, strict=True)]
+    call = f"call self%{p.forwards}({', '.join([*passed, 'stat', 'errmsg'])})"
+    return [f"    module procedure {p.name}", *statement(call, 8), "    end procedure", ""]
+
+
 def submodule(types, header):
     """Return the submodule with all bodies that are not written by hand."""
     lines = HEAD.split("\n")
     for t in types:
         for p in t.procedures:
-            if not p.by_hand:
+            if p.forwards:
+                lines += forwarding(p)
+            elif not p.by_hand:
                 lines += Body(p, t, header).lines()
     return "\n".join([*lines, "end submodule", ""])

@@ -17,7 +17,7 @@ class Kind:
     declared: str
     value: str = ""  # what is passed to C
     shape: str = ""
-    local: str = ""  # variable that the value needs
+    local: str = ""  # variables that the value needs, separated by `; `
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     member: str = ""  # value of a member of a structure
@@ -115,12 +115,27 @@ ARGUMENTS = {
     "memories": plain("type(datamover_memory)", shape="(..)"),
     "keys": described("keys"),
     "targets": described("targets"),
+    "arrays": Kind(
+        "type(datamover_array)",
+        "c_{n}",
+        "(:)",
+        "type(c_ptr), target :: c_{n}(size({n}))",
+        ("call make_arrays({n}%handle, c_{n}, code)",),
+        ("call free_array(c_{n})",),
+        can_fail=True,
+    ),
+    "texts": Kind(
+        "character(*)",
+        "c_{n}",
+        "(:)",
+        "character(len({n}) + 1), target :: ended_{n}(size({n})); type(c_ptr) :: c_{n}(size({n}))",
+        ("call end_texts({n}, ended_{n}, c_{n})",),
+    ),
+    "ints": plain("integer", "int({n}, {c})", "(:)"),
+    "table": plain("integer", "reshape(int({n}, {c}), [size({n})])", "(:, :)"),
+    "lower_table": plain("integer", "reshape(int({n}, {c}) - 1, [size({n})])", "(:, :)"),
     # For bodies that are written by hand.
-    "arrays": Kind("type(datamover_array)", shape="(:)"),
-    "ints": Kind("integer", shape="(:)"),
     "reals": Kind("real(c_double)", shape="(:)"),
-    "table": Kind("integer", shape="(:, :)"),
-    "texts": Kind("character(*)", shape="(:)"),
 }
 
 

@@ -47,6 +47,8 @@ class Procedure:
     together: tuple[str, ...]
     refuses: str
     refused_if_bound: str
+    refused_if: dict[str, str]  # condition to message
+    forwards: str
     generic: str
     by_hand: bool  # whether the body is
     reads: bool
@@ -91,6 +93,8 @@ def procedure(type_name, name, table):
         tuple(table.pop("together", ())),
         table.pop("refuses", ""),
         table.pop("refused_if_bound", ""),
+        table.pop("refused_if", {}),
+        table.pop("forwards", ""),
         table.pop("generic", ""),
         table.pop("by_hand", False),
         table.pop("reads", False),

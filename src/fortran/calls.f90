@@ -117,6 +117,18 @@ contains
         at = c_loc(characters)
     end function
 
+    ! Copy texts to C strings, and get their addresses.
+    subroutine end_texts(texts, ended, at)
+        character(*), intent(in) :: texts(:)
+        character(*), target, intent(out) :: ended(:)
+        type(c_ptr), intent(out) :: at(:)
+        integer :: k
+        do k = 1, size(texts)
+            ended(k) = trim(texts(k))//c_null_char
+            at(k) = characters_at(ended(k))
+        end do
+    end subroutine
+
     ! The address of the first entry; NULL if there is none.
     function vector_at(values) result(at)
         integer(c_int64_t), allocatable, target, intent(in) :: values(:)
@@ -256,6 +268,17 @@ contains
         integer(c_int), intent(inout) :: code
         handle = c_null_ptr
         if (code == 0) code = datamover_fortran_array(attached, handle)
+    end subroutine
+
+    ! The same for several.
+    subroutine make_arrays(attached, handles, code)
+        type(c_ptr), intent(in) :: attached(:)
+        type(c_ptr), intent(out) :: handles(:)
+        integer(c_int), intent(inout) :: code
+        integer :: k
+        do k = 1, size(attached)
+            call make_array(attached(k), handles(k), code)
+        end do
     end subroutine
 
     impure elemental subroutine free_array(handle)

@@ -7,21 +7,6 @@ submodule (datamover) datamover_tables
 
 contains
 
-    module procedure layout_create_floor_plan
-        type(c_ptr) :: made
-        integer(c_int) :: code
-        made = c_null_ptr
-        if (any(shape(lo) /= shape(hi)) .or. size(lo, 2) /= size(owners)) then
-            code = refused(datamover_mismatch, 'lo, hi and owners are of different numbers of blocks')
-        else
-            code = datamover_layout_create_floor_plan(size(lo, 1), int(size(lo, 2), c_int64_t), &
-                reshape(int(lo, c_int64_t) - 1, [size(lo)]), &
-                reshape(int(hi, c_int64_t), [size(hi)]), int(owners, c_int64_t), &
-                int(nprocs, c_int64_t), made)
-        end if
-        call replace(self%handle, datamover_layout_free, made, code, stat, errmsg)
-    end procedure
-
     module procedure layout_with_owners
         integer(int64) :: blocks_there
         type(c_ptr) :: made

@@ -24,6 +24,20 @@ contains
         call replace(self%handle, datamover_layout_free, made, code, stat, errmsg)
     end procedure
 
+    module procedure layout_create_floor_plan
+        type(c_ptr) :: made
+        integer(c_int) :: code
+        code = 0
+        if (code == 0 .and. (any(shape(lo) /= shape(hi)) .or. size(lo, &
+            2) /= size(owners))) code = refused(datamover_mismatch, &
+            'lo, hi and owners are of different numbers of blocks')
+        made = c_null_ptr
+        if (code == 0) code = datamover_layout_create_floor_plan(size(lo, 1), size(lo, 2, &
+            kind=c_int64_t), reshape(int(lo, c_int64_t) - 1, [size(lo)]), reshape(int(hi, &
+            c_int64_t), [size(hi)]), int(owners, c_int64_t), int(nprocs, c_int64_t), made)
+        call replace(self%handle, datamover_layout_free, made, code, stat, errmsg)
+    end procedure
+
     module procedure layout_create_uniform
         integer(c_int64_t), allocatable, target :: c_lo(:), c_hi(:), c_grid(:)
         type(c_ptr) :: made
@@ -303,6 +317,38 @@ contains
         call conclude(code, stat, errmsg)
     end procedure
 
+    module procedure mover_create_one
+        call self%create(comm, plan, [source], [destination], op, transport, check, stat, errmsg)
+    end procedure
+
+    module procedure mover_create_several
+        type(c_ptr), target :: c_sources(size(sources)), c_destinations(size(destinations))
+        character(:), allocatable, target :: c_op, c_transport
+        type(datamover_mover_options) :: options
+        type(c_ptr) :: made
+        integer(c_int) :: code
+        code = 0
+        if (c_associated(self%handle)) code = refused(datamover_invalid_state, &
+            'the mover is bound; free it first')
+        call make_arrays(sources%handle, c_sources, code)
+        call make_arrays(destinations%handle, c_destinations, code)
+        if (present(op)) c_op = trim(op)//c_null_char
+        if (present(transport)) c_transport = trim(transport)//c_null_char
+        if (code == 0 .and. (size(sources) /= size(destinations))) code = refused(datamover_mismatch, &
+            'there are '//text_of(size(sources))//' sources and '//text_of(size(destinations))//' destinations')
+        options%op = text_at(c_op)
+        options%transport = text_at(c_transport)
+        if (present(check)) options%check = c_flag(check)
+        made = c_null_ptr
+        code = datamover_fortran_mover_create_set(int(comm, c_int), code, &
+            [datamover_move(plan%handle, size(sources), c_loc(c_sources), c_loc(c_destinations))], &
+            1_c_int64_t, 1, options, made)
+        call free_array(c_sources)
+        call free_array(c_destinations)
+        if (code == 0) self%handle = made
+        call conclude(code, stat, errmsg)
+    end procedure
+
     module procedure mover_start
         call conclude(datamover_mover_start(self%handle), stat, errmsg)
     end procedure
@@ -413,6 +459,30 @@ contains
 
     module procedure stream_free
         call conclude(datamover_stream_free(self%handle))
+    end procedure
+
+    module procedure stream_source_subscribe_one
+        call self%subscribe([name], [array], stat, errmsg)
+    end procedure
+
+    module procedure stream_source_subscribe_several
+        character(len(names) + 1), target :: ended_names(size(names))
+        type(c_ptr) :: c_names(size(names))
+        type(c_ptr), target :: c_arrays(size(arrays))
+        integer(c_int) :: code
+        code = 0
+        call end_texts(names, ended_names, c_names)
+        call make_arrays(arrays%handle, c_arrays, code)
+        if (code == 0 .and. (size(names) /= size(arrays))) code = refused(datamover_mismatch, &
+            'there are '//text_of(size(names))//' names and '//text_of(size(arrays))//' arrays')
+        if (code == 0) then
+            code = datamover_source_subscribe(self%handle, size(names, kind=c_int64_t), c_names, &
+            c_arrays)
+        else
+            code = datamover_source_join_as_failed(self%handle, code, last_message()//c_null_char)
+        end if
+        call free_array(c_arrays)
+        call conclude(code, stat, errmsg)
     end procedure
 
     module procedure stream_source_create
