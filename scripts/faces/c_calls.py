@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """C functions that each are one expression of C++, as src/capi/calls.toml has them.
 
-In an expression, the name of a handle stands for the object behind it. `OUT = EXPRESSION` writes
+In an expression, the name of a handle stands for the object behind it, and with `&` before it for
+the handle. `OUT = EXPRESSION` writes
 the result to a parameter, and every pointer to a result is checked before anything is done; several
 of these are separated by `; `. A call
 whose first argument is `comm` is collective, and one that begins with `collective`: if an argument
@@ -55,8 +56,9 @@ def with_objects(expression, names):
     """Return an expression with the objects of handles in place of their names."""
     parts = re.split(r'("[^"]*")', expression)
     for name in names:
-        replaced = f'value_of({name}, "{name}")'
-        parts[::2] = [re.sub(rf"(?<![\w.]){name}\b", replaced, part) for part in parts[::2]]
+        replaced = f'value_of({name}, "{name}")', f'given({name}, "{name}")'
+        of_name = re.compile(rf"(?<![\w.])(&?){name}\b")
+        parts[::2] = [of_name.sub(lambda m: replaced[bool(m[1])], part) for part in parts[::2]]
     return "".join(parts)
 
 

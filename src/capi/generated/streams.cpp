@@ -92,6 +92,20 @@ int datamover_source_create(MPI_Comm comm, const char* address,
     });
 }
 
+int datamover_source_arrays(datamover_stream_source* source, double timeout_seconds,
+        int64_t* count) {
+    return guarded([&] {
+        find_arrays(given(source, "source"), timeout_seconds, count);
+    });
+}
+
+int datamover_source_array(const datamover_stream_source* source, int64_t number, const char** name,
+        const char** dtype, int64_t* elem_bytes, datamover_layout** layout) {
+    return guarded([&] {
+        describe(known_array(given(source, "source"), number), name, dtype, elem_bytes, layout);
+    });
+}
+
 int datamover_source_subscribe(datamover_stream_source* source, int64_t count,
         const char* const* names, const datamover_array* const* arrays) {
     return guarded([&] {
@@ -113,6 +127,29 @@ int datamover_source_join_as_failed(datamover_stream_source* source, int code,
         const char* message) {
     return guarded([&] {
         value_of(source, "source").refuse(error_of(code, message));
+    });
+}
+
+int datamover_source_next(datamover_stream_source* source, double timeout_seconds, int64_t* step) {
+    return guarded([&] {
+        next_step(given(source, "source"), timeout_of(timeout_seconds), given(step, "step"));
+    });
+}
+
+int datamover_source_has(const datamover_stream_source* source, const char* name, int* has) {
+    return guarded([&] {
+        given(has, "has");
+        *has = std::ranges::count(given(source, "source").names, std::string(text(name,
+                "name"))) > 0;
+    });
+}
+
+int datamover_source_whole_array(const datamover_stream_source* source, const char** name,
+        const char** dtype, int64_t* elem_bytes, void** elements, int64_t* nbytes,
+        datamover_layout** layout) {
+    return guarded([&] {
+        describe(value_of(source, "source").whole_array(), name, dtype, elem_bytes, layout);
+        write_elements(value_of(source, "source").whole_array(), elements, nbytes);
     });
 }
 
