@@ -25,9 +25,16 @@ UserBlock placed(const UserArray& array, const Layout& layout) {
     const Point extents = layout.block_extents(block);
     const bool same_dims = extents.dims() == shape.dims() && lower.dims() == extents.dims();
     const Point wanted = same_dims ? extents + lower + upper : extents;
-    if (!same_dims || !(shape == wanted))
-        throw make_error(ErrorCode::mismatch, "the array for block ", block, " has shape ", shape,
-                         ", its layout requires ", wanted);
+    if (!same_dims || !(shape == wanted)) {
+        const bool may_hold_ghosts = same_dims && wanted == extents &&
+                                     Region::from_shape(shape).contains(Region::from_shape(wanted));
+        throw make_error(
+            ErrorCode::mismatch, "the array for block ", block, " has shape ", shape,
+            ", its layout requires ", wanted,
+            may_hold_ghosts
+                ? "; if the array has ghosts, pass dm.advanced.UserArrays(array, ghost=...)"
+                : "");
+    }
     std::int64_t to_origin_bytes = 0;
     for (int d = 0; d < lower.dims(); ++d) to_origin_bytes += lower[d] * strides_bytes[d];
     return {block, reinterpret_cast<std::byte*>(address) + to_origin_bytes, strides_bytes, lower,

@@ -490,26 +490,9 @@ class UserArrays:
         dtype = self.dtype or default_dtype
         described = self._placed_blocks(layout, rank, default_dtype)
         writable = all(array.flags.writeable for array in self._arrays)
-        try:
-            return core().user_part(
-                layout, described, dtype.itemsize, number_name(dtype), writable, self._arrays
-            )
-        except Mismatch as error:
-            if not self._may_hold_ghosts(layout, rank):
-                raise
-            raise Mismatch(
-                f"{error}; if the array has ghosts, pass dm.advanced.UserArrays(array, ghost=...)"
-            ) from None
-
-    def _may_hold_ghosts(self, layout: Layout, rank: int) -> bool:
-        """Return whether a block's array is larger than the block, if no ghosts were given."""
-        more = [
-            np.subtract(array.shape, layout.block_extents(block))
-            for block, array in self._by_block(layout, rank).items()
-            if array.ndim == block_dims(layout)
-        ]
-        has_ghosts = any(map(any, self._ghosts(layout)))
-        return not has_ghosts and any(n.any() and min(n) >= 0 for n in more)
+        return core().user_part(
+            layout, described, dtype.itemsize, number_name(dtype), writable, self._arrays
+        )
 
     def _interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the blocks as (number, view without ghosts)."""
