@@ -32,6 +32,15 @@ inline void set_python_error(ErrorCode code, const char* message) {
     }
 }
 
+/// Whether a signal that Python has a handler for ends a wait: Ctrl-C with KeyboardInterrupt. Only
+/// the first thread hears of signals; others do not ask for the interpreter's lock, for which they
+/// could not wait when Python ends.
+inline bool signal_handler_raised() {
+    if (!Py_IsInitialized() || ::gettid() != ::getpid()) return false;
+    const nb::gil_scoped_acquire acquired;
+    return PyErr_CheckSignals() != 0;
+}
+
 /// The code of a name such as "mismatch"; invalid_argument for an unknown one.
 inline ErrorCode error_code_from_name(const std::string& name) {
     for (int c = 1; c <= static_cast<int>(ErrorCode::unsupported); ++c)

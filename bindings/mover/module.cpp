@@ -2,23 +2,12 @@
 // The module datamover._mover: everything that needs MPI.
 #include "module.hpp"
 
-#include <unistd.h>
-
 #include "call_errors.hpp"
 #include "mpi/waiting.hpp"
 
 namespace nb = nanobind;
 
 namespace {
-
-/// A signal that Python has a handler for ends a wait: Ctrl-C with KeyboardInterrupt. Only the
-/// first thread hears of signals; others do not ask for the interpreter's lock, for which they
-/// could not wait when Python ends.
-bool signal_handler_raised() {
-    if (!Py_IsInitialized() || ::gettid() != ::getpid()) return false;
-    const nb::gil_scoped_acquire acquired;
-    return PyErr_CheckSignals() != 0;
-}
 
 /// The exception that the signal handler raised is set already.
 void translate_interrupted(const std::exception_ptr& error, void*) {
@@ -36,7 +25,7 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     nb::module_::import_("datamover._plan");
     datamover::bindings::register_error_translator();
     nb::register_exception_translator(translate_interrupted);
-    datamover::mpi::set_interrupt_check(signal_handler_raised);
+    datamover::mpi::set_interrupt_check(datamover::bindings::signal_handler_raised);
     m.doc() = "Arrays and movers: the rooms of datamover that need MPI.";
     // The MPI library that this module is linked with, in its own words. Local.
     m.def("mpi_library_version", [] {

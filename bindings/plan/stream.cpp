@@ -2,7 +2,6 @@
 // Python bindings of streams. The two ends of a stream, and what tests and pages compute as they
 // do.
 #include <nanobind/stl/string_view.h>
-#include <unistd.h>
 
 #include "generated/plan_dicts.hpp"
 #include "geometry/interruption.hpp"
@@ -51,34 +50,30 @@ std::pair<std::byte*, AddressBounds> memory_of(nb::handle object, const char* na
     return {memory.data(), bounds_of(memory)};
 }
 
+/// Address, shape and strides of an array; empty if it is no buffer.
+std::vector<std::intptr_t> place_of(nb::handle array) {
+    const BufferView view(array, PyBUF_STRIDES);
+    if (!view.is_there) PyErr_Clear();
+    if (!view.is_there) return {};
+    std::vector<std::intptr_t> place{reinterpret_cast<std::intptr_t>(view.buffer.buf)};
+    for (const Py_ssize_t* numbers : {view.buffer.shape, view.buffer.strides})
+        place.insert(place.end(), numbers, numbers + view.buffer.ndim);
+    return place;
+}
+
 /// Where an array of NumPy lies, which is not kept alive. Others are asked whether they lie there
 /// too, which takes less time than to find out where.
 class ArrayPlace {
 public:
     /// Throws wrong_type where the array is no buffer.
-    explicit ArrayPlace(nb::handle array) {
-        const BufferView view(array, PyBUF_STRIDES);
-        if (!view.is_there) {
-            PyErr_Clear();
+    explicit ArrayPlace(nb::handle array) : place_(place_of(array)) {
+        if (place_.empty())
             throw Error(ErrorCode::wrong_type, "the array has no memory of elements");
-        }
-        begin_ = view.buffer.buf;
-        shape_.assign(view.buffer.shape, view.buffer.shape + view.buffer.ndim);
-        strides_bytes_.assign(view.buffer.strides, view.buffer.strides + view.buffer.ndim);
     }
-    bool is_of(nb::handle array) const {
-        const BufferView view(array, PyBUF_STRIDES);
-        if (!view.is_there) PyErr_Clear();
-        const auto is = [&view](const std::vector<Py_ssize_t>& known, const Py_ssize_t* found) {
-            return std::equal(known.begin(), known.end(), found, found + view.buffer.ndim);
-        };
-        return view.is_there && view.buffer.buf == begin_ && is(shape_, view.buffer.shape) &&
-               is(strides_bytes_, view.buffer.strides);
-    }
+    bool is_of(nb::handle array) const { return place_of(array) == place_; }
 
 private:
-    const void* begin_;
-    std::vector<Py_ssize_t> shape_, strides_bytes_;
+    std::vector<std::intptr_t> place_;
 };
 
 /// Keeps the GIL: 40 microseconds for 1 MiB.
@@ -92,14 +87,11 @@ std::uint32_t crc32c(nb::handle data) {
 /// An exception of a signal handler in Python.
 class InterruptedByPython : public nb::python_error, public Interruption {};
 
-/// A process alone, which Python may interrupt: its first thread, which hears of signals. Others do
-/// not ask for the interpreter's lock, for which they could not wait when Python ends.
+/// A process alone, which Python may interrupt.
 class AloneInPython : public stream::Together {
 public:
     void check_interrupted() override {
-        if (::gettid() != ::getpid()) return;
-        const nb::gil_scoped_acquire acquired;
-        if (PyErr_CheckSignals() != 0) throw InterruptedByPython();
+        if (signal_handler_raised()) throw InterruptedByPython();
     }
 };
 

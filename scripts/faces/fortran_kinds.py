@@ -29,15 +29,30 @@ def handle(name):
     return Kind(f"type(datamover_{name})", "{n}%handle")
 
 
-def vector(call, local=VECTOR, declared="class(*)"):
-    """Return the kind of a vector that a call converts."""
+def vector(call):
+    """Return the kind of a vector of integers that a call converts."""
+    return Kind(
+        "class(*)",
+        "c_{n}",
+        "(:)",
+        VECTOR,
+        ("{given}call " + call,),
+        member="vector_at(c_{n})",
+        can_fail=True,
+    )
+
+
+def numbers(declared, converted):
+    """Return the kind of a vector that becomes C's ints, one for each dimension."""
     return Kind(
         declared,
         "c_{n}",
         "(:)",
-        local,
-        ("{given}call " + call,),
-        member="vector_at(c_{n})",
+        "integer(c_int), allocatable :: c_{n}(:)",
+        (
+            "{given}call check_size(size({n}), {dims}, '{n}', code)",
+            "{given}allocate (c_{n}, source=" + converted + ")",
+        ),
         can_fail=True,
     )
 
@@ -83,16 +98,8 @@ ARGUMENTS = {
     ),
     "lower": vector("widen({n}, -1, {dims}, '{n}', c_{n}, code)"),
     "extents": vector("widen({n}, 0, {dims}, '{n}', c_{n}, code)"),
-    "axes": vector(
-        "number_axes({n}, {dims}, c_{n}, code)",
-        "integer(c_int), allocatable :: c_{n}(:)",
-        "integer",
-    ),
-    "flags": vector(
-        "number_flags({n}, {dims}, '{n}', c_{n}, code)",
-        "integer(c_int), allocatable :: c_{n}(:)",
-        "logical",
-    ),
+    "axes": numbers("integer", "int({n}, c_int) - 1"),
+    "flags": numbers("logical", "merge(1_c_int, 0_c_int, {n})"),
     "ranks": Kind(
         "integer",
         shape="(:)",

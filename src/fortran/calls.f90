@@ -193,33 +193,12 @@ contains
         if (number < 0) code = refused(datamover_invalid_argument, 'step is below 0')
     end subroutine
 
-    ! Convert dimensions from 1 to dimensions from 0.
-    subroutine number_axes(axes, dims, from_0, code)
-        integer, intent(in) :: axes(:)
-        integer(c_int), intent(in) :: dims
-        integer(c_int), allocatable, intent(out) :: from_0(:)
-        integer(c_int), intent(inout) :: code
-        call check_size(size(axes), dims, 'axes', code)
-        from_0 = int(axes, c_int) - 1
-    end subroutine
-
     ! Convert ranks to 64 bits, with one entry more: an array without elements has no address.
     subroutine number_ranks(ranks, wide)
         integer, intent(in) :: ranks(:)
         integer(c_int64_t), allocatable, intent(out) :: wide(:)
         allocate (wide(size(ranks) + 1), source=0_c_int64_t)
         wide(:size(ranks)) = ranks
-    end subroutine
-
-    ! Convert logicals to C's flags.
-    subroutine number_flags(flags, dims, name, numbers, code)
-        logical, intent(in) :: flags(:)
-        integer(c_int), intent(in) :: dims
-        character(*), intent(in) :: name
-        integer(c_int), allocatable, intent(out) :: numbers(:)
-        integer(c_int), intent(inout) :: code
-        call check_size(size(flags), dims, name, code)
-        numbers = merge(1_c_int, 0_c_int, flags)
     end subroutine
 
     ! C's number of the format of a file.

@@ -150,7 +150,8 @@ contains
             'destination_lo', c_destination_lo, code)
         if (present(destination_hi)) call widen(destination_hi, 0, dims_of_destination, &
             'destination_hi', c_destination_hi, code)
-        if (present(axes)) call number_axes(axes, dims_of_source, c_axes, code)
+        if (present(axes)) call check_size(size(axes), dims_of_source, 'axes', code)
+        if (present(axes)) allocate (c_axes, source=int(axes, c_int) - 1)
         made = c_null_ptr
         if (code == 0) code = datamover_redistribute_partial(source%handle, c_source_lo, &
             c_source_hi, destination%handle, c_destination_lo, c_destination_hi, c_axes, &
@@ -175,7 +176,8 @@ contains
             c_periodic_lo, code)
         if (present(periodic_hi)) call widen(periodic_hi, 0, dims_of_layout, 'periodic_hi', &
             c_periodic_hi, code)
-        if (present(wraps)) call number_flags(wraps, dims_of_layout, 'wraps', c_wraps, code)
+        if (present(wraps)) call check_size(size(wraps), dims_of_layout, 'wraps', code)
+        if (present(wraps)) allocate (c_wraps, source=merge(1_c_int, 0_c_int, wraps))
         made = c_null_ptr
         if (code == 0) code = datamover_halo(layout%handle, c_lower, c_upper, c_periodic_lo, &
             c_periodic_hi, c_wraps, c_flag(corners, .true.), made)
@@ -206,7 +208,8 @@ contains
             code)
         call widen(destination_hi, 0, dims_of_destination, 'destination_hi', c_destination_hi, &
             code)
-        if (present(axes)) call number_axes(axes, dims_of_source, c_axes, code)
+        if (present(axes)) call check_size(size(axes), dims_of_source, 'axes', code)
+        if (present(axes)) allocate (c_axes, source=int(axes, c_int) - 1)
         if (code == 0) code = datamover_plan_add_section(self%handle, int(source_block, &
             c_int64_t) - 1, c_source_lo, c_source_hi, int(destination_block, c_int64_t) - 1, &
             c_destination_lo, c_destination_hi, c_axes)
