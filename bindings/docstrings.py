@@ -55,7 +55,7 @@ def of_members(source):
             kind = match["name"] or match["kind"]
         else:
             lines = re.sub(r"^ *///? ?", "", match["text"], flags=re.MULTILINE)
-            yield f"{kind}.{match['member']}", re.sub(r"(?<!\n)\n(?!\n|$)", " ", lines)
+            yield f"{kind}.{match['member']}", re.sub(r"(?<!\n)\n(?!\n)", " ", lines.strip())
 
 
 output, *paths = map(Path, sys.argv[1:])

@@ -7,14 +7,11 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include "datamover/error.hpp"
 
 namespace datamover::bindings {
 
@@ -53,32 +50,21 @@ inline NumpyArray<std::int64_t> array_of(std::span<const std::int64_t> values) {
 /// Throws wrong_type for a masked array, of which only the elements would be looked at; `name`
 /// stands for it in the message.
 inline void refuse_mask(nb::handle object, const std::string& name) {
-    const nb::module_ numpy = nb::module_::import_("numpy");
-    if (object.type().is(numpy.attr("ndarray"))) return;
-    if (nb::isinstance(object, numpy.attr("ma").attr("MaskedArray")))
-        throw Error(ErrorCode::wrong_type,
-                    name +
-                        " is a masked array, and its mask would be lost: give .filled(value), "
-                        "or .data and .mask as two arrays");
+    if (object.type().is(nb::module_::import_("numpy").attr("ndarray"))) return;
+    nb::module_::import_("datamover.arguments").attr("refuse_mask")(object, name);
 }
 
 /// Integers of any array-like object as a dense int64 array; copied only where they are not that
 /// already. Keeps them alive.
 class Integers {
 public:
-    /// Throws wrong_type when they are no integers; `what` names them in the message.
+    /// Throws as `datamover.arguments.int64_array`; `what` names them in the message.
     Integers(nb::handle object, const char* what) {
-        refuse_mask(object, what);
-        const nb::module_ numpy = nb::module_::import_("numpy");
-        nb::object array = numpy.attr("asarray")(object);
-        const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
-        if (nb::cast<std::int64_t>(array.attr("size")) > 0 && kind != "i" && kind != "u")
-            throw Error(ErrorCode::wrong_type, std::string(what) +
-                                                   " must be integers, not of dtype " +
-                                                   nb::repr(array.attr("dtype")).c_str());
-        require_64_bits(array, kind, what);
-        array = numpy.attr("ascontiguousarray")(array, numpy.attr("int64"));
-        array_ = nb::cast<Array>(array);
+        const nb::object numpy_array = nb::module_::import_("numpy").attr("ndarray");
+        if (object.type().is(numpy_array) && nb::try_cast(object, array_, false) && ndim() > 0)
+            return;
+        const nb::module_ arguments = nb::module_::import_("datamover.arguments");
+        array_ = nb::cast<Array>(arguments.attr("int64_array")(object, what));
     }
 
     std::size_t ndim() const { return array_.ndim(); }
@@ -88,17 +74,6 @@ public:
 
 private:
     using Array = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
-
-    /// Unsigned numbers beyond would become negative ones.
-    static void require_64_bits(const nb::object& array, const std::string& kind,
-                                const char* what) {
-        if (kind != "u" || nb::cast<std::int64_t>(array.attr("size")) == 0) return;
-        const auto largest = nb::cast<std::uint64_t>(nb::int_(array.attr("max")()));
-        if (largest > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-            throw Error(ErrorCode::out_of_range, std::string(what) + " hold " +
-                                                     std::to_string(largest) +
-                                                     ", which is beyond signed 64 bits");
-    }
 
     Array array_;
 };

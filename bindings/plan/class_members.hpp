@@ -87,13 +87,19 @@ void add_pickling(Class<Kind>& c, ArgumentsOf arguments_of) {
     });
 }
 
-/// `to_bytes`, and pickling by the bytes, from which the class makes an object by `from_bytes`.
+template <class Kind>
+Kind of_bytes(const nb::bytes& bytes) {
+    return Kind::from_bytes({static_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+/// `to_bytes`, and pickling by these bytes.
 template <class Kind>
 void add_bytes(Class<Kind>& c) {
     const auto to_bytes = [](const Kind& self) { return as_bytes(self.to_bytes()); };
-    c.def("to_bytes", to_bytes).def("__reduce__", [to_bytes](const Kind& self) {
-        return nb::make_tuple(nb::type<Kind>().attr("from_bytes"), nb::make_tuple(to_bytes(self)));
-    });
+    c.def("to_bytes", to_bytes)
+        .def("__getstate__", to_bytes)
+        .def("__setstate__",
+             [](Kind& self, const nb::bytes& state) { new (&self) Kind(of_bytes<Kind>(state)); });
 }
 
 /// A member of an aggregate that is an attribute in Python, where `convert` gives its value.

@@ -399,13 +399,7 @@ void bind_plan(nb::module_& m) {
                       " to ", plan.destination().describe(), ">");
     });
     add_bytes(c);
-    c.def_static(
-         "from_bytes",
-         [](const nb::bytes& bytes) {
-             return MotionPlan::from_bytes(
-                 {static_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-         },
-         "bytes"_a)
+    c.def_static("from_bytes", &of_bytes<MotionPlan>, "bytes"_a)
         .def("save", &MotionPlan::save, "path"_a)
         /// The plan in a file that `save` wrote. Raises IoFailed, or as `from_bytes`.
         .def_static("load", &MotionPlan::load, "path"_a);

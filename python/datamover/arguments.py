@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
-from .errors import InvalidArgument, WrongType
+from .errors import InvalidArgument, OutOfRange, WrongType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -169,6 +169,33 @@ def as_array(value: Any, name: str) -> np.ndarray:
         raise InvalidArgument(
             f"{name} must be an array, or lists in which all rows have the same length"
         ) from None
+
+
+def int64_array(values: Any, what: str) -> np.ndarray:
+    """Return integers with 64 bits; raise for values that would be rounded or truncated.
+
+    Parameters
+    ----------
+    values : array_like of int
+        The values of the user.
+    what : str
+        Their name in the error.
+
+    Raises
+    ------
+    WrongType
+        Values are not integers.
+    OutOfRange
+        Integers do not fit 64 bits.
+    """
+    import numpy as np
+
+    given = as_array(values, what)
+    if given.size and given.dtype.kind not in "iu":
+        raise WrongType(f"{what} must be integers, not of dtype {given.dtype}")
+    if given.dtype.kind == "u" and given.size and given.max() > np.iinfo(np.int64).max:
+        raise OutOfRange(f"{what} go up to {given.max()}; they must be below 2**63")
+    return np.ascontiguousarray(given, dtype=np.int64)
 
 
 def memory_limit(value: Any, name: str = "max_bytes") -> int:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.lib.format import dtype_to_descr
 from numpy.typing import ArrayLike
 
-from .arguments import as_array, refuse_mask
+from .arguments import as_array, int64_array, refuse_mask
 from .arrays import element_dtype, type_word
 from .dlpack import array_of, is_exported
 from .errors import InvalidArgument, Mismatch, WrongType
-from .targets import TargetMap, integers
+from .targets import TargetMap
 
 
 class TargetArray:
@@ -35,7 +35,7 @@ class TargetArray:
             if len(targets) != 2:
                 raise InvalidArgument("targets by rows must be a pair (row starts, ranks)")
             starts, targets = targets
-            self.row_starts = integers(starts, "row starts")
+            self.row_starts = int64_array(starts, "row starts")
         self.ranks = as_array(targets, "targets")
         if self.ranks.size == 0:
             self.ranks = self.ranks.astype(np.int64)

@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import as_array, integer
+from .arguments import as_array, int64_array, integer
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
 from .holdings import NOBODY, Holdings
 from .layouts import BlockCyclic, FloorPlan, Region
@@ -160,7 +160,8 @@ def block(total: int, key: str | None = None) -> TargetMap:
     >>> dm.targets.block(10).ranks(np.arange(10), nprocs=4)
     array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
     """
-    return TargetMap("block", (integers([integer(total, "total")], "a total of keys").item(),), key)
+    keys = int64_array([integer(total, "total")], "a total of keys")
+    return TargetMap("block", (keys.item(),), key)
 
 
 def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:
@@ -205,31 +206,6 @@ def _split_values(values: ArrayLike) -> np.ndarray:
     return held
 
 
-def integers(values: ArrayLike, what: str) -> np.ndarray:
-    """Return integers with 64 bits; raise for values that would be rounded or truncated.
-
-    Parameters
-    ----------
-    values : array_like of int
-        The values of the user.
-    what : str
-        Their name in the error.
-
-    Raises
-    ------
-    WrongType
-        Values are not integers.
-    OutOfRange
-        Integers do not fit 64 bits.
-    """
-    given = as_array(values, what)
-    if given.size and given.dtype.kind not in "iu":
-        raise WrongType(f"{what} must be integers, not of dtype {given.dtype}")
-    if given.dtype.kind == "u" and given.size and given.max() > np.iinfo(np.int64).max:
-        raise OutOfRange(f"{what} go up to {given.max()}; they must be below 2**63")
-    return np.ascontiguousarray(given, dtype=np.int64)
-
-
 def _corners(box: Box) -> tuple[list[float], list[float]]:
     """Return the lower and the upper corner of a box, each as a list."""
     try:
@@ -247,8 +223,8 @@ def _cells(order: str, box: Box, cells: Any, owners: Any, periodic: Any, key: An
         raise WrongType(
             f"owners of cells along the {order} curve must be integers; grid takes a layout"
         )
-    table = None if owners is None else integers(owners, "owners of cells").ravel()
-    counts = integers(cells, "numbers of cells").ravel().tolist()
+    table = None if owners is None else int64_array(owners, "owners of cells").ravel()
+    counts = int64_array(cells, "numbers of cells").ravel().tolist()
     return TargetMap("cells", (order, lo, hi, counts, bool(periodic), table), key)
 
 
@@ -294,7 +270,7 @@ def grid(
 
 def _owners_of_cells(layout: FloorPlan | BlockCyclic, cells: Sequence[int]) -> np.ndarray:
     """Return the rank that owns each cell; if boxes overlap, that of the lowest block."""
-    extents = tuple(integers(cells, "numbers of cells").ravel().tolist())
+    extents = tuple(int64_array(cells, "numbers of cells").ravel().tolist())
     whole = Region.from_shape(extents)
     if not whole.contains(layout.domain):
         raise Mismatch(f"the layout covers {layout.domain}; there are {extents} cells")
