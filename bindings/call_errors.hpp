@@ -44,11 +44,6 @@ PyObject* call_and_say(PyObject* function, PyObject* const* arguments, std::size
     return result;
 }
 
-template <std::size_t... i>
-constexpr std::array<vectorcallfunc, sizeof...(i)> all_callers(std::index_sequence<i...>) {
-    return {call_and_say<i>...};
-}
-
 /// What Python calls an object by. The headers of the stable interface lack the question; every
 /// version of Python answers it.
 inline vectorcallfunc caller_of(nb::handle object) {
@@ -59,7 +54,9 @@ inline vectorcallfunc caller_of(nb::handle object) {
 
 /// Has a function of nanobind say its errors in a line; nothing for other objects.
 inline void say_errors_of(nb::handle object) {
-    static constexpr auto callers = all_callers(std::make_index_sequence<called_by.size()>{});
+    static constexpr auto callers = []<std::size_t... i>(std::index_sequence<i...>) {
+        return std::array{call_and_say<i>...};
+    }(std::make_index_sequence<called_by.size()>{});
     const vectorcallfunc caller = caller_of(object);
     if (caller == nullptr) return;
     auto& place = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(object.ptr()) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of AddressRelation: making relations, and looking at them.
 #include "generated/plan_dicts.hpp"
-#include "relation_members.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 namespace {

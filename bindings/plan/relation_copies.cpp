@@ -2,7 +2,7 @@
 // Python bindings of AddressRelation: copies between arrays, and between arrays and messages.
 #include <cstdlib>
 
-#include "relation_members.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 

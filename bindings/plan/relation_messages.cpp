@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of AddressRelation: as bytes, as pieces of memory, as messages.
 #include "datamover/advanced/relation_messages.hpp"
-#include "relation_members.hpp"
+#include "module.hpp"
 
 namespace datamover::bindings {
 namespace {

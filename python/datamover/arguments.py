@@ -159,10 +159,11 @@ def as_array(value: Any, name: str) -> np.ndarray:
     """Return an array; raise, with its name, if the value is not an array or has a mask."""
     import numpy as np
 
-    from .dlpack import array_of
+    if not isinstance(value, (list, tuple, range)):
+        from .dlpack import array_of  # takes longer than to convert a short list
 
-    refuse_mask(value, name)
-    value = array_of(value, name)
+        refuse_mask(value, name)
+        value = array_of(value, name)
     try:
         return np.asarray(value)
     except ValueError:

@@ -35,16 +35,6 @@ if TYPE_CHECKING:
 NOT_GIVEN: Any = type("NotGiven", (), {"__repr__": lambda _: "not given"})()
 
 
-def _pair(arrays: Any) -> tuple[Arrays, Arrays]:
-    """Return (source, destination), or raise if arrays are not a pair."""
-    if not isinstance(arrays, (list, tuple)) or len(arrays) != 2:
-        raise WrongType(
-            "arrays must be passed as rebind(source, destination), or for a mover of several "
-            "plans as rebind((source, destination), ...)"
-        )
-    return arrays[0], arrays[1]
-
-
 def _listed(arrays: Arrays) -> list[OneArray]:
     """Return arrays as a list: several in a list or tuple, otherwise one."""
     return list(arrays) if isinstance(arrays, (list, tuple)) else [cast("OneArray", arrays)]
@@ -420,8 +410,13 @@ class Mover(WithFree):
                 raise Mismatch(
                     f"there are {len(arrays)} pairs of arrays, but {len(self._plans)} plans"
                 )
+            if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in arrays):
+                raise WrongType(
+                    "arrays must be passed as rebind(source, destination), or for a mover of "
+                    "several plans as rebind((source, destination), ...)"
+                )
             parts = [
-                _bindable(self._place, self._replaces, plan, *_pair(pair))
+                _bindable(self._place, self._replaces, plan, *pair)
                 for plan, pair in zip(self._plans, arrays, strict=True)
             ]
         self._core.rebind(

@@ -39,6 +39,16 @@ inline ArrayPart part_of_blocks(const Layout& l, datamover_type type, std::int64
     return user_part(l, users, elem_bytes, scalar_type(type, elem_bytes), writable);
 }
 
+/// Writes what a caller asks for.
+inline void describe_block(const ArrayPart& part, std::int64_t block, void** origin,
+                           std::int64_t* strides_bytes) {
+    const BlockMemory* memory = part.memory.find(block);
+    if (!memory)
+        throw make_error(ErrorCode::out_of_range, "this process does not hold block ", block);
+    if (origin) *origin = part.base + memory->offset_bytes;
+    if (strides_bytes) write_point(memory->strides_bytes, strides_bytes, "strides_bytes");
+}
+
 inline ArrayPart part_of_matrix(const Layout& l, std::int64_t rank, const int* descriptor,
                                 datamover_type type, std::int64_t elem_bytes, const void* data,
                                 bool writable) {

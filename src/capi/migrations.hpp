@@ -60,6 +60,22 @@ inline std::vector<ElementBuffer> results_of(std::int64_t num_columns,
     return all;
 }
 
+/// Starts a move; one whose arguments are invalid ends with the error in test or wait.
+inline void start(Migration& migration, std::int64_t num_columns, const datamover_column* columns,
+                  const datamover_room* results) {
+    std::vector<ElementColumn> moved;
+    std::vector<ElementBuffer> arriving;
+    try {
+        moved = columns_of(migration.elems(), num_columns, columns);
+        arriving = results_of(num_columns, columns, results);
+    } catch (const Error& e) {
+        return migration.start_refused(e);
+    } catch (const std::exception&) {
+        return migration.start_refused(Error(ErrorCode::no_memory, "out of memory"));
+    }
+    migration.start(moved, arriving);
+}
+
 template <class Number>
 TargetMap splitters(const void* numbers, std::int64_t nprocs) {
     const auto count = std::max<std::int64_t>(0, nprocs - 1);

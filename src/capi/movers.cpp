@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface of movers, arrays, migrations and progress: what is not generated.
+// C interface of movers and progress: what is not generated.
 #include "movers.hpp"
 
 #include <mutex>
@@ -8,7 +8,6 @@
 #include "datamover/progress.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
-#include "migrations.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;
@@ -32,40 +31,6 @@ std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t cou
 }
 
 }  // namespace datamover::capi
-
-// C interface: arrays of the library and of the user.
-
-int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
-                          int64_t* strides_bytes) {
-    return guarded([&] {
-        const ArrayPart& part = value_of(array, "array");
-        const BlockMemory* memory = part.memory.find(block);
-        if (!memory)
-            throw make_error(ErrorCode::out_of_range, "this process does not hold block ", block);
-        if (origin) *origin = part.base + memory->offset_bytes;
-        if (strides_bytes) write_point(memory->strides_bytes, strides_bytes, "strides_bytes");
-    });
-}
-
-// C interface: migrations of single elements.
-
-int datamover_migration_start(datamover_migration* migration, int64_t num_columns,
-                              const datamover_column* columns, const datamover_room* results) {
-    return guarded([&] {
-        Migration& d = value_of(migration, "migration");
-        std::vector<ElementColumn> moved;
-        std::vector<ElementBuffer> arriving;
-        try {
-            moved = columns_of(d.elems(), num_columns, columns);
-            arriving = results_of(num_columns, columns, results);
-        } catch (const Error& e) {
-            return d.start_refused(e);
-        } catch (const std::exception&) {
-            return d.start_refused(Error(ErrorCode::no_memory, "out of memory"));
-        }
-        d.start(moved, arriving);
-    });
-}
 
 // C interface: the progress thread and timeouts.
 

@@ -41,6 +41,13 @@ int datamover_array_of_const_blocks(const datamover_layout* layout, datamover_ty
     });
 }
 
+int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
+        int64_t strides_bytes[]) {
+    return guarded([&] {
+        describe_block(value_of(array, "array"), block, origin, strides_bytes);
+    });
+}
+
 int datamover_in_window(MPI_Win window, void* memory, int64_t bytes,
         datamover_window_memory** known) {
     return guarded([&] {

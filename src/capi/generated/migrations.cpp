@@ -29,6 +29,13 @@ int datamover_migration_elems(const datamover_migration* migration, int64_t* ele
     });
 }
 
+int datamover_migration_start(datamover_migration* migration, int64_t num_columns,
+        const datamover_column columns[], const datamover_room results[]) {
+    return guarded([&] {
+        start(value_of(migration, "migration"), num_columns, columns, results);
+    });
+}
+
 int datamover_migration_test(datamover_migration* migration, int* done) {
     return guarded([&] {
         given(done, "done");
