@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arguments import as_array, int64_array, integer
-from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
+from .errors import InvalidArgument, Mismatch, WrongType
 from .holdings import NOBODY, Holdings
 from .layouts import BlockCyclic, FloorPlan, Region
 from .mpi import core

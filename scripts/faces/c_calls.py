@@ -56,9 +56,8 @@ def with_objects(expression, names):
     """Return an expression with the objects of handles in place of their names."""
     parts = re.split(r'("[^"]*")', expression)
     for name in names:
-        replaced = f'value_of({name}, "{name}")', f'given({name}, "{name}")'
-        of_name = re.compile(rf"(?<![\w.])(&?){name}\b")
-        parts[::2] = [of_name.sub(lambda m: replaced[bool(m[1])], part) for part in parts[::2]]
+        for pattern, of in ((rf"(?<![\w.&]){name}\b", "value_of"), (rf"&{name}\b", "given")):
+            parts[::2] = [re.sub(pattern, f'{of}({name}, "{name}")', part) for part in parts[::2]]
     return "".join(parts)
 
 

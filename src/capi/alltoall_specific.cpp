@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C operation of the paper on migration, with its prototype.
-#include <algorithm>
 #include <limits>
 
 #include "datamover/distribute.h"
 #include "datamover/migration.hpp"
 #include "geometry/checked.hpp"
-#include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "mpi/checked_call.hpp"
-#include "mpi/process_group.hpp"
 
 namespace datamover::capi {
 namespace {

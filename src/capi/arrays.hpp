@@ -4,8 +4,6 @@
 
 #include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
-#include "geometry/make_error.hpp"
-#include "handles.hpp"
 #include "layouts.hpp"
 
 namespace datamover::capi {

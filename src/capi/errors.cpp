@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // C interface: errors.
-#include <algorithm>
 #include <cstring>
-#include <iterator>
 
 #include "handles.hpp"
 

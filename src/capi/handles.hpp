@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Handles of the C interface, and how arguments and exceptions cross it.
+// Handles of the C interface, and how arguments and exceptions cross it. All its files include this
+// one, and do not repeat what it includes.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>

@@ -2,16 +2,11 @@
 // C interface of layouts: options, kinds of layouts, index lists, descriptors of matrices.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <limits>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "datamover/index_lists.hpp"
 #include "datamover/scalapack_descriptor.hpp"
-#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 namespace datamover::capi {

@@ -2,12 +2,9 @@
 // C interface of migrations: targets and maps that give them, columns and results.
 #pragma once
 
-#include <algorithm>
-
 #include "distribute/space_curve.hpp"
 #include "distribute/target_codes.hpp"
 #include "geometry/checked.hpp"
-#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 namespace datamover::capi {

@@ -3,11 +3,8 @@
 #include "movers.hpp"
 
 #include <mutex>
-#include <vector>
 
 #include "datamover/progress.hpp"
-#include "geometry/make_error.hpp"
-#include "handles.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;

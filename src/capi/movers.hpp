@@ -2,8 +2,6 @@
 // C interface of movers: arguments and descriptions converted.
 #pragma once
 
-#include <vector>
-
 #include "handles.hpp"
 
 namespace datamover::capi {

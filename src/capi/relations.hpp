@@ -3,13 +3,9 @@
 #pragma once
 
 #include <cstring>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "datamover/advanced/relation_datatype.hpp"
 #include "datamover/advanced/relation_messages.hpp"
-#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 namespace datamover::capi {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // C interface: copying sections of ScaLAPACK matrices without BLACS.
-#include <algorithm>
 
 #include "datamover/scalapack_copy.hpp"
-#include "geometry/make_error.hpp"
-#include "handles.hpp"
 #include "layouts.hpp"
 #include "movers.hpp"
 #include "scalapack/sections/matrix_arguments.hpp"

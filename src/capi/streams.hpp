@@ -2,9 +2,6 @@
 // C interface of streams: the objects behind two handles, and arguments.
 #pragma once
 
-#include <algorithm>
-
-#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 struct datamover_stream_manager {
