@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interruption of a collective call at a chosen line, as by Ctrl-C."""
+"""Interruption of a collective call, as by Ctrl-C: at a chosen line, or while it waits."""
 
+import contextlib
 import gc
+import os
+import signal
 import sys
+
+import datamover
+
+#: Where the library's modules are, and no tests, whatever the checkout is called.
+LIBRARY = os.path.dirname(datamover.__file__) + os.sep
 
 
 class Interrupter:
@@ -28,7 +36,7 @@ class Interrupter:
 
     def _trace(self, frame, event, _):
         code = frame.f_code
-        if "/datamover/" not in code.co_filename:
+        if not code.co_filename.startswith(LIBRARY):
             return None
         # What wraps a collective function: outside of its body there is no call.
         if code.co_filename.endswith("/collective_calls.py"):
@@ -48,6 +56,37 @@ class Interrupter:
     def _left(self, _frame, event, _):
         self._depth -= event == "return"
         return self._left
+
+
+class AlarmError(Exception):
+    """Raised by a signal's handler."""
+
+
+@contextlib.contextmanager
+def alarm_in_a_call():
+    """Raise AlarmError by a signal within the library, and nowhere else.
+
+    The first signal comes after the call has had time to begin its wait. Those that come before
+    the call, or in what wraps it (see `Interrupter`), are followed by another.
+    """
+
+    def ring(_, frame):
+        if _destroys(frame):
+            return
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name.startswith(LIBRARY) and not name.endswith("/collective_calls.py"):
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                raise AlarmError
+            frame = frame.f_back
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _destroys(frame):

@@ -197,6 +197,10 @@ def test_who_waits_for_one_that_is_lost_hears_the_deadline(comm, place, monkeypa
     def lost(*_):
         raise LostError
 
+    def waiting(comm, alarmed=move_job.alarmed):
+        dm.set_timeout(0.3)  # not before: all have to agree on the plan
+        return alarmed(comm)
+
     if comm.rank == 0:
         np.save(f"{place}/a.npy", np.zeros((8, 8)))
     comm.barrier()
@@ -204,9 +208,7 @@ def test_who_waits_for_one_that_is_lost_hears_the_deadline(comm, place, monkeypa
     is_lost = comm.rank == comm.size - 1
     if is_lost:
         monkeypatch.setattr(collective_calls, "tell_that_left", lambda *_: None)
-        monkeypatch.setattr(move_job, "alarmed", lost)
-    else:
-        dm.set_timeout(0.3)
+    monkeypatch.setattr(move_job, "alarmed", lost if is_lost else waiting)
     try:
         with pytest.raises(LostError if is_lost else dm.Error, match="" if is_lost else "waited"):
             move(

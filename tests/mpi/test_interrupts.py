@@ -3,7 +3,9 @@
 
 import os
 import signal
+import sys
 import threading
+import time
 
 import drawn
 import numpy as np
@@ -85,12 +87,30 @@ def lines_of_this_run(comm, counted, cases):
     return range(first, comm.bcast(counted.lines, comm.size - 1) + 1, step)
 
 
+def interrupt_within(function):
+    """Send this process SIGINT, as Ctrl-C, when its main thread has been in a call for a while."""
+
+    def is_within():
+        frame = sys._current_frames()[threading.main_thread().ident]
+        while frame is not None and frame.f_code is not function.__wrapped__.__code__:
+            frame = frame.f_back
+        return frame is not None
+
+    def run():
+        while not is_within():
+            os.sched_yield()
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
 def test_tuning_looks_for_an_interrupt(comm, monkeypatch):
     """Though no round is long enough for its wait to look: else it came after the time's limit."""
     if comm.size == 1:
         pytest.skip("nothing is tried")
     monkeypatch.setenv("DATAMOVER_TUNING_FILE", "")
-    # Of which no other test has found the fastest transport, and which are tried for seconds.
+    # Of which no other test has found the fastest transport, and which are tried for minutes.
     each = 100_003
     layouts = [
         dm.BlockCyclic(each * comm.size, kind, nprocs=comm.size) for kind in ("block", "cyclic")
@@ -98,7 +118,7 @@ def test_tuning_looks_for_an_interrupt(comm, monkeypatch):
     alone, last = comm.Dup(), comm.rank == comm.size - 1
     mover = dm.Mover(dm.redistribute(*layouts), np.zeros(each), np.zeros(each), comm=alone)
     if last:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        interrupt_within(dm.Mover.tune)
     with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):
         mover.tune(3600)
 

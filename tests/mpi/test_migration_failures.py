@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Failures in distributions: waiting processes get an error if another fails or never comes."""
 
-import signal
-
 import numpy as np
 import pytest
+from interrupter import AlarmError, alarm_in_a_call
 
 import datamover as dm
 
@@ -123,22 +122,9 @@ def test_a_signal_interrupts_the_wait(comm, call):
     if comm.size == 1:
         pytest.skip("takes several processes")
     calls = Calls(comm)
-
-    class AlarmError(Exception):
-        pass
-
-    def ring(*_):
-        raise AlarmError
-
     if comm.rank == comm.size - 1:
-        before = signal.signal(signal.SIGALRM, ring)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(AlarmError):
-                getattr(calls, call)()
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        with pytest.raises(AlarmError), alarm_in_a_call():
+            getattr(calls, call)()
         calls.assert_untouched()
     elif comm.rank > 0:
         with pytest.raises(dm.PeerFailed, match=f"process {comm.size - 1}"):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Phases: several plans, executed one after the other by one mover."""
 
-import time
 from itertools import pairwise
 
 import drawn
@@ -141,9 +140,8 @@ def test_testing_pushes_others_on(comm):
     for mover in movers:
         mover.start()
     for mover in movers[:: 1 if comm.rank % 2 else -1]:
-        end = time.monotonic() + 30
-        while not mover.test():
-            assert time.monotonic() < end, "the others test the other mover"
+        while not mover.test():  # else without end: the others test the other mover
+            pass
     for a, c in ends:
         np.testing.assert_array_equal(c.local, a.local)
 

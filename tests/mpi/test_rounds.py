@@ -2,13 +2,13 @@
 """Rounds from start to wait: any order, late peers, dropped movers, interrupts and threads."""
 
 import gc
-import signal
 import threading
 import time
 
 import drawn
 import numpy as np
 import pytest
+from interrupter import AlarmError, alarm_in_a_call
 from mpi4py import MPI
 
 import datamover as dm
@@ -232,24 +232,11 @@ def test_wait_is_interrupted_and_goes_on(comm):
     a, b = library_arrays(comm, plan)
     a.local[...] = 4
     mover = dm.Mover(plan, a, b)
-
-    class AlarmError(Exception):
-        pass
-
-    def ring(*_):
-        raise AlarmError
-
     if comm.rank > 0:
-        before = signal.signal(signal.SIGALRM, ring)
-        try:
-            mover.start()
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(AlarmError):
-                mover.wait()
-            assert mover.in_flight
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        mover.start()
+        with pytest.raises(AlarmError), alarm_in_a_call():
+            mover.wait()
+        assert mover.in_flight
     comm.barrier()
     if comm.rank == 0:
         mover.start()

@@ -839,9 +839,10 @@ def test_what_is_replaced_while_it_is_loaded_is_an_error(comm, place, monkeypatc
     array, _ = rows(comm)
     path = f"{place}/a.{end}"
     dm.save(path, {"u": array})
-    first, tried = os.stat(path).st_ino, []
+    tried = []
 
     def replace(*_):
+        first = os.stat(path).st_ino
         while not tried or (os.stat(path).st_ino != first and len(tried) < 8):
             layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=1)
             given = (np.zeros((12, 10)), layout)

@@ -6,7 +6,7 @@ communicator. On one process, the receiving program is a thread without MPI.
 """
 
 import contextlib
-import signal
+import os
 import socket
 import threading
 import time
@@ -14,6 +14,7 @@ import time
 import drawn
 import numpy as np
 import pytest
+from interrupter import AlarmError, alarm_in_a_call
 
 import datamover as dm
 
@@ -896,6 +897,7 @@ def test_processes_that_want_different_things_are_told(comm):
         pytest.skip("takes several processes that receive")
 
     def send(out):
+        comm.Barrier()  # they have connected and were refused, and nobody comes any more
         with pytest.raises(dm.Timeout):
             out.send("u", np.zeros(line.local_shape(ends.part.rank)), layout=line)
 
@@ -903,14 +905,17 @@ def test_processes_that_want_different_things_are_told(comm):
         kind = "cyclic" if ends.part.rank == ends.part.size - 1 else "block"
         with pytest.raises(dm.Mismatch):
             consumer.steps({"u": dm.BlockCyclic(64, kind, nprocs=ends.receivers)})
+        comm.Barrier()
 
     ends.run(send, receive, timeout=0.5)
 
 
-def free_port():
+def free_address():
+    """An address that no other process takes meanwhile, because its host is this process's own."""
+    host = "127." + ".".join(map(str, (1 + os.getpid()).to_bytes(3, "big")))
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+        sock.bind((host, 0))
+        return f"tcp://{host}:{sock.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("receives", [True, False])
@@ -920,7 +925,7 @@ def test_messages_of_the_program_go_on_while_it_waits(comm, waits_in, receives):
     if comm.size == 1:
         pytest.skip("takes several processes")
     ends = Ends(comm, comm.size // 2)
-    address = comm.bcast(f"tcp://127.0.0.1:{free_port()}", 0)
+    address = comm.bcast(free_address(), 0)
     large = np.full(1_000_000, float(comm.rank))
     partner = comm.rank + ends.senders if ends.sends else comm.rank - ends.senders
     waits = ends.sends == (waits_in in ("send", "close"))
@@ -964,27 +969,18 @@ def test_messages_of_the_program_go_on_while_it_waits(comm, waits_in, receives):
         assert (large == partner).all()
 
 
-class Interrupted(Exception):
-    """Raised by a handler of a signal."""
-
-
 def test_an_interrupted_process_is_an_error_on_all(comm):
-    def interrupt(*_):
-        raise Interrupted
-
     line = dm.BlockCyclic(64, "block", nprocs=comm.size)
     mine = np.zeros(line.local_shape(comm.rank))
     own = comm.Dup()  # it may be no good afterwards
     out = dm.Stream(HERE, consumers=1, comm=own)  # which never comes
-    before = signal.getsignal(signal.SIGALRM)
-    if comm.rank == 0:
-        signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(Interrupted if comm.rank == 0 else dm.PeerFailed), out:
-            out.send("u", mine, layout=line)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    first = comm.rank == 0
+    with (
+        pytest.raises(AlarmError if first else dm.PeerFailed),
+        out,
+        alarm_in_a_call() if first else contextlib.nullcontext(),
+    ):
+        out.send("u", mine, layout=line)
     own.Free()
 
 
