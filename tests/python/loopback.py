@@ -58,8 +58,10 @@ class Gate(Silent):
 
     def pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        # Else urllib would say that it is a form, which the server takes apart.
+        headers = {"Content-Type": "application/octet-stream"} | dict(self.headers)
         request = urllib.request.Request(
-            self.server_behind + self.path, body, dict(self.headers), method=self.command
+            self.server_behind + self.path, body, headers, method=self.command
         )
         try:
             answer = urllib.request.urlopen(request)

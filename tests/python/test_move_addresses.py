@@ -714,18 +714,30 @@ def test_what_killed_processes_left_is_removed(
     assert found == ({"old", "none", "new"} if is_old_there else {"none", "new"}) and count > 5
 
 
+def gate_after(server, changes):
+    """What makes a `Gate` before a server, and the event that opens it."""
+    is_open = threading.Event()
+    return {"server": server, "changes": threading.Semaphore(changes), "is_open": is_open}, is_open
+
+
 @pytest.mark.kills
 @pytest.mark.parametrize("nprocs", [1, 2])
-def test_an_interruption_leaves_nothing_there(bucket, tmp_path, nprocs):
+def test_an_interruption_leaves_nothing_there(bucket, s3_server, tmp_path, nprocs):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).random((40, 40, 40)))
     address = f"{bucket}/b.zarr"
     command = [sys.executable, "-m", "datamover", "move", tmp_path / "a.npy", address]
     command += ["--chunks", "4,4,4", "-n", str(nprocs)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and len(names(address)) < 9:
-            pass
-        process.send_signal(signal.SIGTERM)
-        words = process.communicate(timeout=100)[1]
+    gate, is_open = gate_after(s3_server, 9)
+    with serving(tmp_path, Gate, **gate) as server:
+        environment = os.environ | {"AWS_ENDPOINT_URL": server}
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env=environment
+        ) as process:
+            while process.poll() is None and len(names(address)) < 9:
+                pass
+            process.send_signal(signal.SIGTERM)
+            is_open.set()  # it removes what it has written
+            words = process.communicate(timeout=100)[1]
     assert process.returncode == 128 + signal.SIGTERM
     assert words == f"error: interrupted by SIGTERM; {address} is not there\n"
     assert names(address) == []
@@ -742,8 +754,7 @@ def test_what_an_interrupted_launch_of_ones_own_leaves_is_named_and_removed(
     command = [sys.executable, "-m", "datamover", "move", tmp_path / "a.npy", address]
     command += ["--chunks", "4,4,4"]
     launched = [os.environ.get("MPIEXEC", "mpiexec"), "-n", "2", *command]
-    is_open = threading.Event()
-    gate = {"server": s3_server, "changes": threading.Semaphore(9), "is_open": is_open}
+    gate, is_open = gate_after(s3_server, 9)
     with serving(tmp_path, Gate, **gate) as server:
         environment = outer_environment() | {"AWS_ENDPOINT_URL": server}
         with subprocess.Popen(

@@ -169,10 +169,22 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
     assert np.array_equal(content(output), NEW)
 
 
+#: Has a process that moves stay in it until it is interrupted; Python runs it at its start.
+STAYS = """
+import signal
+from datamover.files.move_job import Job
+
+Job._run = lambda *_: signal.pause()
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_prints_one_line(tmp_path, number):
+def test_an_interruption_prints_one_line(tmp_path, monkeypatch, number):
     np.save(tmp_path / "a.npy", NEW)
     np.save(tmp_path / "b.npy", OLD)
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start/sitecustomize.py").write_text(STAYS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "start"))
     process, mark = start(tmp_path / "a.npy", tmp_path / "b.zarr", 2)
     target_pid(process, mark, "mpiexec")
     os.kill(process.pid, number)

@@ -2,6 +2,7 @@
 """Streams of a manager: they hold no more buffers than the limit, and lose nothing."""
 
 import contextlib
+import os
 import subprocess
 import sys
 import textwrap
@@ -73,7 +74,10 @@ def test_a_few_hold_buffers_while_all_get_everything(policy, local):
                 assert held[n] >= NBYTES
                 assert sum(nbytes > 0 for nbytes in held) <= 2
                 assert streams.manager.counters()["active"] <= 2
-                assert streams.manager.counters()["bytes_held"] == sum(held) <= 4 * NBYTES
+                assert sum(held) <= 4 * NBYTES
+                # What was taken before may be given back between two looks.
+                while streams.manager.counters()["bytes_held"] != sum(streams.held()):
+                    os.sched_yield()
                 expect(streams.steps[n], n, step)
         assert streams.manager.counters()["steps_dropped"] == 0
 

@@ -135,8 +135,10 @@ KILLED = """
 
 
 def test_the_token_of_a_stream_that_was_killed_is_replaced(runtime):
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
+    # Where no other process connects or listens, so that the port stays free in between.
+    host = "127." + ".".join(map(str, (1 + os.getpid()).to_bytes(3, "big")))
+    with socket.create_server((host, 0)) as unused:
+        address = f"tcp://{host}:{unused.getsockname()[1]}"
     code = textwrap.dedent(KILLED)
     with subprocess.Popen(
         [sys.executable, "-c", code, address],
