@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Number of random cases that the Python tests draw.
-
-`make test` draws the same cases each time. With `DATAMOVER_TEST_CASES=k` (set by `make test-long`),
-the tests draw k times as many, from a new seed.
-"""
+"""Environment and names of all Python tests."""
 
 import os
 import re
 
-import hypothesis
 import pytest
 
 #: What this machine's user has measured decides nothing here.
@@ -17,16 +12,6 @@ os.environ.setdefault("DATAMOVER_TUNING_FILE", "")
 for name in ("LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH", "PYTHONWARNINGS"):
     os.environ.pop(name, None)
 os.environ |= {"TERM": "xterm", "COLUMNS": "80", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-MORE = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
-
-hypothesis.settings.register_profile(
-    "datamover",
-    max_examples=100 * MORE,
-    derandomize=MORE == 1,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
-hypothesis.settings.load_profile("datamover")
 
 #: A set of strings, whose order is another in each process, and an address.
 DIFFERS = re.compile(r"\{'[^':]*'[,}]| at 0x[0-9a-f]")

@@ -6,7 +6,6 @@ import os
 
 import numpy as np
 import pytest
-import xarray as xr
 import zarr
 
 import datamover as dm
@@ -50,6 +49,8 @@ class Field:
 
 
 def read(path):
+    import xarray as xr  # not where no test of these is run, on many processes
+
     return xr.open_zarr(path, consolidated=True)
 
 

@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures that several test files share: the start of MPI before other tests, and servers."""
+"""What several test files share: random cases, the start of MPI before other tests, and servers.
+
+`make test` draws the same cases each time. With `DATAMOVER_TEST_CASES=k` (set by `make test-long`),
+the tests draw k times as many, from a new seed.
+"""
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
 import urllib.request
 
+import hypothesis
 import pytest
 from eighths import take_eighths
 from loopback import Killed
+
+MORE = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
+
+hypothesis.settings.register_profile(
+    "datamover",
+    max_examples=100 * MORE,
+    derandomize=MORE == 1,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("datamover")
 
 
 def pytest_configure(config):
