@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from datamover import errors, launch
+from datamover import cli, errors, launch
 from datamover.apps import command, lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -245,8 +246,14 @@ def test_the_programs_in_python(tmp_path, processes):
     ],
 )
 def test_wrong_arguments(arguments, code, words):
-    done = run_app(*arguments, COLUMNS="200")
-    assert done.returncode == code, done.stdout + done.stderr
+    if code == 2:  # before anything is started
+        given = ["app", *map(str, arguments)]
+        done = CliRunner().invoke(cli.app, given, env={"COLUMNS": "200"})
+        found = done.exit_code
+    else:
+        done = run_app(*arguments, COLUMNS="200")
+        found = done.returncode
+    assert found == code, done.stdout + done.stderr
     assert " ".join(done.stderr.replace("│", " ").split()).count(words) == 1
     assert "BAD TERMINATION" not in done.stdout + done.stderr
     assert "passed" not in done.stdout
