@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import collections
 import itertools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -210,12 +211,19 @@ def inner_ends(extent: int, chunk: int, other: int) -> int:
     """Count the ends of chunks within a dimension that are not ends of `other` chunks too."""
     if isinstance(chunk, Uneven):
         return int(np.count_nonzero(~is_begin(np.array(chunk.ends[:-1]), other)))
-    shared = np.array(other.ends[:-1] if isinstance(other, Uneven) else ())
-    return -(-extent // chunk) - 1 - int(np.count_nonzero(shared % chunk == 0))
+    ends = -(-extent // chunk) - 1
+    if isinstance(other, Uneven):
+        return ends - int(np.count_nonzero(np.array(other.ends[:-1]) % chunk == 0))
+    return ends - ends // (other // math.gcd(chunk, other))
 
 
 def most_met(extent: int, chunk: int, other: int) -> int:
-    """Return the most `other` chunks that a chunk meets, if one kind has several extents."""
+    """Return the most `other` chunks that a chunk meets, at most those of the dimension.
+
+    If both have one extent, chunks begin at multiples of the greatest common divisor of both,
+    counted from the begin of another chunk: only some extents have chunks that meet parts of two
+    others and all that fit between them.
+    """
     if isinstance(chunk, Uneven):
         begins, ends = np.array((0, *chunk.ends[:-1])), np.array(chunk.ends)
         if isinstance(other, Uneven):
@@ -223,6 +231,9 @@ def most_met(extent: int, chunk: int, other: int) -> int:
         else:
             first, last = begins // other, (ends - 1) // other
         return int(np.max(last - first)) + 1
-    inner = other.ends[:-1] if isinstance(other, Uneven) else ()
-    inside = collections.Counter(end // chunk for end in inner if end % chunk)
-    return 1 + max(inside.values(), default=0)
+    if isinstance(other, Uneven):
+        inside = collections.Counter(end // chunk for end in other.ends[:-1] if end % chunk)
+        return 1 + max(inside.values(), default=0)
+    whole, rest = divmod(chunk, other)
+    met = whole + (rest > 0) + (rest > math.gcd(chunk, other))
+    return min(met, chunks_in(extent, other))

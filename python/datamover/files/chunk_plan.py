@@ -316,11 +316,7 @@ class ChunkPlan(Pair):
 
 def reads_of(extent: int, chunk: int, box: int) -> int:
     """Count source chunks along a dimension, once for every step that they meet."""
-    if isinstance(box, Uneven) or isinstance(chunk, Uneven):
-        return chunks_in(extent, chunk) + inner_ends(extent, box, chunk)
-    ends = -(-extent // box) - 1  # of steps within the array
-    at_ends_of_chunks = ends // (chunk // math.gcd(box, chunk))
-    return -(-extent // chunk) + ends - at_ends_of_chunks
+    return chunks_in(extent, chunk) + inner_ends(extent, box, chunk)
 
 
 def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order: Shape) -> int:
@@ -338,27 +334,15 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
     From the fastest dimension outwards. In a row of source chunks in one dimension, groups that
     began before it close while those that end after it open, in the same order of the inner
     dimensions. Both together are therefore never more than all of one kind and the open ones of
-    the other. In this dimension, at most one group began before a row and one ends after it. Rows
-    begin at multiples of the greatest common divisor of both extents, counted from the begin of a
-    group, so that only some extents have rows with both of these and all groups that fit a row.
-    If chunks have several extents, the row that meets most groups counts.
+    the other. In this dimension, at most one group began before a row and one ends after it. The
+    row that meets most groups counts.
     """
     peak = whole = 1
     for d in reversed(order):
-        extent = min(box[d], shape[d])
-        groups = chunks_in(extent, group[d])
-        if isinstance(chunk[d], Uneven) or isinstance(group[d], Uneven):
-            met = min(most_met(shape[d], chunk[d], group[d]), groups)
-            is_aligned = inner_ends(shape[d], chunk[d], group[d]) == 0
-            peak = met * peak if is_aligned else min(whole + (met - 1) * peak, groups * whole)
-            whole *= groups
-            continue
-        inside, rest = divmod(chunk[d], group[d])
-        if chunk[d] >= shape[d] or rest == 0:  # no group is in two rows
-            peak *= -(-min(chunk[d], extent) // group[d])
-        else:
-            meets_both = rest > math.gcd(chunk[d], group[d])
-            peak = min(whole + (inside + meets_both) * peak, groups * whole)
+        groups = chunks_in(min(box[d], shape[d]), group[d])
+        met = min(most_met(shape[d], chunk[d], group[d]), groups)
+        is_aligned = inner_ends(shape[d], chunk[d], group[d]) == 0  # no group is in two rows
+        peak = met * peak if is_aligned else min(whole + (met - 1) * peak, groups * whole)
         whole *= groups
     return peak
 
