@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Early write-back: the disk gets all large pieces during the writing, and no file stays open."""
 
-import errno
 import itertools
 import mmap
 import os
@@ -28,9 +27,6 @@ def told(monkeypatch):
         return 0
 
     monkeypatch.setattr(write_back, "_sync_file_range", lambda: sync_file_range)
-    # All pieces, however slow the thread is.
-    monkeypatch.setattr(write_back, "MOST_WAITING", 10**6)
-    monkeypatch.setattr(write_back, "give_up", wait)
     return found
 
 
@@ -48,17 +44,10 @@ def test_all_but_the_ends_of_pieces_of_a_flat_file(tmp_path, told):
         os.pwrite(fd, data[begin:end], begin)
         write_back.begin(fd, begin, end - begin)
     os.close(fd)
-    wait()
     first = -(-cuts[3] // PAGE) * PAGE
     inode = path.stat().st_ino
     assert told == [(inode, PAGE, (1 << 20) - PAGE), (inode, first, (3 << 20) - first)]
     assert path.read_bytes() == data
-
-
-def wait():
-    for thread in threading.enumerate():
-        if thread.name == write_back.THREAD:
-            thread.join()
 
 
 def test_chunks_are_told_of_whole_and_short_ones_not(tmp_path, told):
@@ -73,83 +62,28 @@ def test_chunks_are_told_of_whole_and_short_ones_not(tmp_path, told):
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "c.zarr", mode="r")[...], ARRAY)
 
 
-def test_nothing_is_open_when_it_was_given_up(tmp_path, monkeypatch):
-    goes_on = threading.Event()
-    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *_: goes_on.wait())
-    before = open_files()
+def test_it_opens_nothing_and_starts_no_thread(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *said: calls.append(said))
+    before = open_files(), threading.enumerate()
     with open(tmp_path / "a", "wb") as file:
-        for _ in range(2 * write_back.MOST_WAITING):
+        for _ in range(100):
             write_back.begin(file.fileno(), 0, 1 << 20)
-    assert open_files() - before <= write_back.MOST_WAITING + 2  # of these one is its own
-    ends = threading.Thread(target=write_back.give_up)
-    ends.start()
-    goes_on.set()
-    ends.join()
-    assert open_files() == before
+        assert calls == [(file.fileno(), 0, 1 << 20, write_back.SYNC_FILE_RANGE_WRITE)] * 100
+        assert open_files() == before[0] + 1  # that file
+    assert threading.enumerate() == before[1]
 
 
-def test_where_nothing_waits_no_lock_is_taken():
-    """An interrupt may have left it with a thread that never lets go of it."""
-    giving_up = threading.Thread(target=write_back.give_up, daemon=True)
-    with write_back._queue._changed:
-        giving_up.start()
-        giving_up.join(10)
-        assert not giving_up.is_alive()
+@pytest.mark.parametrize("call", [None, lambda *_: -1])
+def test_where_it_fails_or_is_not_there_the_sync_does_it(tmp_path, monkeypatch, call):
+    monkeypatch.setattr(write_back, "_sync_file_range", lambda: call)
+    np.save(tmp_path / "a.npy", ARRAY)
+    move(tmp_path / "a.npy", tmp_path / "b.npy", axes=(2, 1, 0))
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), ARRAY.T)
 
 
-def test_a_forked_process_begins_anew(tmp_path, monkeypatch):
-    goes_on = threading.Event()
-    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *_: goes_on.wait())
-    with open(tmp_path / "a", "wb") as file:
-        write_back.begin(file.fileno(), 0, 1 << 20)
-        child = os.fork()
-        if child == 0:
-            goes_on.set()
-            write_back.begin(file.fileno(), 0, 1 << 20)
-            write_back.give_up()  # would wait for ever for a thread that is not here
-            os._exit(0)
-        goes_on.set()
-    assert os.waitpid(child, 0)[1] == 0
-    write_back.give_up()
-
-
-def test_without_a_thread_or_a_descriptor_the_rest_is_left_to_the_sync(tmp_path, monkeypatch):
-    def no_thread(*_):
-        raise RuntimeError("can't start new thread")
-
-    def no_descriptor(*_):
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *_: 0)
-    before = open_files()
-    with open(tmp_path / "a", "wb") as file:
-        for what, name, fails in [
-            (threading.Thread, "start", no_thread),
-            (os, "dup", no_descriptor),
-        ]:
-            with monkeypatch.context() as patched:
-                patched.setattr(what, name, fails)
-                write_back.begin(file.fileno(), 0, 1 << 20)
-            write_back.give_up()
-    assert open_files() == before
-
-
-def test_an_error_at_the_close_of_a_duplicate_ends_nothing(tmp_path, monkeypatch):
-    close, closed, failures = os.close, [], []
-
-    def failing(fd):
-        close(fd)
-        closed.append(fd)
-        raise OSError(errno.EDQUOT, "Disk quota exceeded")
-
-    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *_: 0)
-    monkeypatch.setattr(threading, "excepthook", failures.append)
-    with open(tmp_path / "a", "wb") as file:
-        monkeypatch.setattr(os, "close", failing)
-        write_back.begin(file.fileno(), 0, 1 << 20)
-        write_back.give_up()
-        monkeypatch.setattr(os, "close", close)
-    assert len(closed) == 1 and failures == []
+def test_a_descriptor_that_is_closed_is_no_error():
+    write_back.begin(-1, 0, 1 << 20)  # the system's own call
 
 
 def test_a_sync_that_fails_is_told(tmp_path):

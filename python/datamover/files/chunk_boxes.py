@@ -188,16 +188,12 @@ class ChunkedArray(Reader):
         for cell, _, begin, end in pieces_of(lo, hi, self.granule):
             part = array[within(begin, end, lo)]
             if part.shape == self.granule:
-                self.write_view(cell, part)
+                self.write_chunk(cell, np.ascontiguousarray(part))
                 continue
             chunk = np.empty(self.granule, array.dtype)
             chunk[...] = np.frombuffer(self.fill_bytes, array.dtype)[0]
             chunk[tuple(map(slice, part.shape))] = part
             self.write_chunk(cell, chunk)
-
-    def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode and write a whole chunk with any strides."""
-        self.write_chunk(cell, np.ascontiguousarray(chunk))
 
 
 def read_fully(fd: int, size: int, offset: int) -> bytes:

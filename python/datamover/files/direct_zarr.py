@@ -14,7 +14,7 @@ import math
 import mmap
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from datamover.files import chunk_boxes, unfinished, write_back, zarr_group
 from datamover.files.addresses import failing
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
-from datamover.files.flat import FlatFile, contiguous_pieces
+from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 from datamover.files.space import ENCODED, naming_no_space
 from datamover.files.space import opened as opened_file
@@ -188,14 +188,6 @@ class OrdinaryArray(ChunkedArray):
         if nbytes != self._chunk_bytes:
             raise ValueError(f"it holds {nbytes:,} bytes, not {self._chunk_bytes:,}")
 
-    def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode and write a whole chunk with any strides."""
-        plain = not self.is_encoded and not self.replaces and self._order == "C"
-        if chunk.flags.c_contiguous or not plain or self.may_be_fill(chunk):
-            super().write_view(cell, chunk)
-            return
-        self._write_file(os.path.join(self._path, self._key(cell)), contiguous_pieces(chunk))
-
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order; none if all elements are fill value."""
         data = chunk.reshape(-1, order=self._order)
@@ -209,7 +201,7 @@ class OrdinaryArray(ChunkedArray):
         if self.replaces:
             self._replace(path, data)
         else:
-            self._write_file(path, [data])
+            self._write_file(path, data)
 
     def _replace(self, path: str, data: Any) -> None:
         """Write a chunk under a hidden name, and rename it when it is complete.
@@ -218,7 +210,7 @@ class OrdinaryArray(ChunkedArray):
         those of a killed process; a lock shows that this process lives.
         """
         with unfinished.replacing(self._beside()) as beside:
-            self._write_file(beside, [data])
+            self._write_file(beside, data)
             try:
                 os.replace(beside, path)
             except FileNotFoundError:
@@ -232,7 +224,7 @@ class OrdinaryArray(ChunkedArray):
         """Remove files that killed processes left while replacing chunks."""
         unfinished.remove_leftovers(self._beside())
 
-    def _write_file(self, path: str, pieces: Iterable[Any]) -> None:
+    def _write_file(self, path: str, data: Any) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         with naming_no_space(self._path, self.spec.nbytes, ENCODED):
             try:
@@ -241,12 +233,10 @@ class OrdinaryArray(ChunkedArray):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 fd = os.open(path, flags, 0o666)
             try:
-                nbytes = 0
-                for piece in pieces:
-                    view = memoryview(piece).cast("B")
-                    nbytes += len(view)
-                    while view:
-                        view = view[os.write(fd, view) :]
+                view = memoryview(data).cast("B")
+                nbytes = len(view)
+                while view:
+                    view = view[os.write(fd, view) :]
                 write_back.begin(fd, 0, nbytes + -nbytes % mmap.PAGESIZE)
             finally:
                 os.close(fd)

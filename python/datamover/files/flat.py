@@ -12,7 +12,6 @@ import math
 import mmap
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,32 +55,6 @@ _own = Scratch()
 def scratch(nbytes: int) -> np.ndarray:
     """Return this many bytes of this thread's memory, valid until its next call."""
     return _own.memory(nbytes) if nbytes <= SCRATCH_BYTES else np.empty(nbytes, np.uint8)
-
-
-def contiguous_pieces(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield an array as contiguous pieces of bytes, in C order.
-
-    Each piece is valid until the next one is requested.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from datamover.files.flat import contiguous_pieces
-    >>> part = np.arange(12, dtype="u1").reshape(3, 4)[:, 1:3]
-    >>> [piece.tolist() for piece in contiguous_pieces(part)]
-    [[1, 2, 5, 6, 9, 10]]
-    """
-    if array.flags.c_contiguous:
-        yield array.reshape(-1).view(np.uint8)
-    elif array.nbytes <= SCRATCH_BYTES:
-        copied = scratch(array.nbytes)
-        copied.view(array.dtype).reshape(array.shape)[...] = array
-        yield copied
-    else:
-        rows = max(1, SCRATCH_BYTES * len(array) // array.nbytes)
-        for i in range(0, len(array), rows):
-            part = array[i : i + rows]
-            yield from contiguous_pieces(part if len(part) > 1 else part[0])
 
 
 class FlatFile(Reader):

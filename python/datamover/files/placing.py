@@ -144,7 +144,6 @@ class LocalPlace(Place):
         process that removes it lists.
         """
         with lifeline.all_deferred():
-            write_back.give_up()
             lock, self._lock = self._lock, None
             if self._removes and not self._is_placed:
                 zarr_array.settle()
