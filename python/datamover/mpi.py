@@ -11,7 +11,7 @@ import atexit
 import sys
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from .errors import (
     Error,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import numpy as np
     from mpi4py import MPI
 
+#: A communicator, for modules that do not load mpi4py.
+Comm: TypeAlias = "MPI.Comm"
 #: The library's codes for built-in exceptions; the first that fits is used.
 _KINDS = (
     (MemoryError, NoMemory),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from datamover.files import move, write_back
+from datamover.files import move, space
 
 PAGE = mmap.PAGESIZE
 ARRAY = np.arange(1 << 20, dtype="f4").reshape(64, 128, 128)
@@ -22,11 +22,11 @@ def told(monkeypatch):
     found = []
 
     def sync_file_range(fd, first, length, flags):
-        assert flags == write_back.SYNC_FILE_RANGE_WRITE and first % PAGE == length % PAGE == 0
+        assert flags == space.SYNC_FILE_RANGE_WRITE and first % PAGE == length % PAGE == 0
         found.append((os.fstat(fd).st_ino, first, length))
         return 0
 
-    monkeypatch.setattr(write_back, "_sync_file_range", lambda: sync_file_range)
+    monkeypatch.setattr(space, "_sync_file_range", lambda: sync_file_range)
     return found
 
 
@@ -42,7 +42,7 @@ def test_all_but_the_ends_of_pieces_of_a_flat_file(tmp_path, told):
     cuts = [0, 5, (1 << 20) + 5, (1 << 20) + 105, 3 << 20]
     for begin, end in itertools.pairwise(cuts):
         os.pwrite(fd, data[begin:end], begin)
-        write_back.begin(fd, begin, end - begin)
+        space.begin_write_back(fd, begin, end - begin)
     os.close(fd)
     first = -(-cuts[3] // PAGE) * PAGE
     inode = path.stat().st_ino
@@ -64,33 +64,33 @@ def test_chunks_are_told_of_whole_and_short_ones_not(tmp_path, told):
 
 def test_it_opens_nothing_and_starts_no_thread(tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *said: calls.append(said))
+    monkeypatch.setattr(space, "_sync_file_range", lambda: lambda *said: calls.append(said))
     before = open_files(), threading.enumerate()
     with open(tmp_path / "a", "wb") as file:
         for _ in range(100):
-            write_back.begin(file.fileno(), 0, 1 << 20)
-        assert calls == [(file.fileno(), 0, 1 << 20, write_back.SYNC_FILE_RANGE_WRITE)] * 100
+            space.begin_write_back(file.fileno(), 0, 1 << 20)
+        assert calls == [(file.fileno(), 0, 1 << 20, space.SYNC_FILE_RANGE_WRITE)] * 100
         assert open_files() == before[0] + 1  # that file
     assert threading.enumerate() == before[1]
 
 
 @pytest.mark.parametrize("call", [None, lambda *_: -1])
 def test_where_it_fails_or_is_not_there_the_sync_does_it(tmp_path, monkeypatch, call):
-    monkeypatch.setattr(write_back, "_sync_file_range", lambda: call)
+    monkeypatch.setattr(space, "_sync_file_range", lambda: call)
     np.save(tmp_path / "a.npy", ARRAY)
     move(tmp_path / "a.npy", tmp_path / "b.npy", axes=(2, 1, 0))
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), ARRAY.T)
 
 
 def test_a_descriptor_that_is_closed_is_no_error():
-    write_back.begin(-1, 0, 1 << 20)  # the system's own call
+    space.begin_write_back(-1, 0, 1 << 20)  # the system's own call
 
 
 def test_a_sync_that_fails_is_told(tmp_path):
     (tmp_path / "a").write_bytes(b"a")
     for path in (str(tmp_path), str(tmp_path / "a")):
         fd = os.open(path, os.O_RDONLY)
-        write_back.sync(fd, path)
+        space.sync(fd, path)
         os.close(fd)
         with pytest.raises(OSError, match="Bad file descriptor"):
-            write_back.sync(fd, path)
+            space.sync(fd, path)

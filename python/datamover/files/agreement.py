@@ -16,7 +16,7 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from datamover import mpi
 from datamover.collective_calls import leaving, refused_by
@@ -24,13 +24,10 @@ from datamover.errors import Error, IoFailed, NoMemory, PeerFailed, Timeout, cla
 from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
 from datamover.lifeline import uninterrupted
-from datamover.mpi import comm_address, core, gathered, set_told, take_part_with, told
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
+from datamover.mpi import Comm, comm_address, core, gathered, set_told, take_part_with, told
 
 
-def _told(error: Error | OSError | MemoryError, comm: MPI.Comm | None) -> Error:
+def _told(error: Error | OSError | MemoryError, comm: Comm | None) -> Error:
     """Return an error with the name of its file, and of its process if that is not the first."""
     is_first = comm is None or comm.rank == 0
     where = "" if comm is None or is_first else f" (on process {comm.rank} of {comm.size})"
@@ -61,7 +58,7 @@ def is_agreed(error: BaseException | None) -> bool:
     return error is None or isinstance(error, Error) or getattr(error, "is_told", False)
 
 
-def leave_block(comm: MPI.Comm, what: str, error: BaseException) -> None:
+def leave_block(comm: Comm, what: str, error: BaseException) -> None:
     """Notify the others that an exception of this process alone ended its `with` block. Local.
 
     They may be anywhere: from now on they raise PeerFailed in every call on `comm`.
@@ -73,7 +70,7 @@ def leave_block(comm: MPI.Comm, what: str, error: BaseException) -> None:
 
 
 @contextlib.contextmanager
-def alarmed(comm: MPI.Comm | None) -> Iterator[Callable[[], bool] | None]:
+def alarmed(comm: Comm | None) -> Iterator[Callable[[], bool] | None]:
     """Run a block, as `together`, in which processes work independently for a while. Collective.
 
     Yields what returns whether another process has failed, or raises PeerFailed if one has left;
@@ -95,7 +92,7 @@ def alarmed(comm: MPI.Comm | None) -> Iterator[Callable[[], bool] | None]:
 
 
 @contextlib.contextmanager
-def together(comm: MPI.Comm | None, alarm: Any = None) -> Iterator[None]:
+def together(comm: Comm | None, alarm: Any = None) -> Iterator[None]:
     """Run a block that communicates nothing; when it fails on one process, it fails on all.
 
     Collective: one small reduction at the end of the block.
@@ -177,7 +174,7 @@ class Unfinished:
     closed = True
     _process = -1  # of the class: an interrupt may leave an object without its own
 
-    def _begin(self, comm: MPI.Comm, path: str, words: str, lost: str = "") -> None:
+    def _begin(self, comm: Comm, path: str, words: str, lost: str = "") -> None:
         """Register it as an object that all processes must end. Local.
 
         Parameters

@@ -26,7 +26,7 @@ from datamover.files.chunk_grid import Uneven
 from datamover.files.formats import ArraySpec, MoveOptions, grid_of
 from datamover.files.joined import Part
 from datamover.files.many_files import Many, exact
-from datamover.files.write_back import sync_path
+from datamover.files.space import sync_path
 from datamover.files.zarr_array import zarr_python
 from datamover.files.zarr_traits import granule_of
 

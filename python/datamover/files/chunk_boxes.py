@@ -143,8 +143,7 @@ class ChunkedArray(Reader):
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
         out = out.view(np.dtype((np.void, self.spec.dtype.itemsize)))
-        hi = tuple(a + n for a, n in zip(lo, out.shape, strict=True))
-        for cell, first, begin, end in pieces_of(lo, hi, self.granule):
+        for cell, first, begin, end in pieces_of(lo, out.shape, self.granule):
             self.read_part(cell, within(begin, end, first), out[within(begin, end, lo)])
 
     def read_part(self, cell: Shape, part: tuple[slice, ...], out: np.ndarray) -> None:
@@ -184,8 +183,7 @@ class ChunkedArray(Reader):
         Chunks that extend beyond the array get the fill value there.
         """
         array = array.view(np.dtype((np.void, self.spec.dtype.itemsize)))
-        hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
-        for cell, _, begin, end in pieces_of(lo, hi, self.granule):
+        for cell, _, begin, end in pieces_of(lo, array.shape, self.granule):
             part = array[within(begin, end, lo)]
             if part.shape == self.granule:
                 self.write_chunk(cell, np.ascontiguousarray(part))

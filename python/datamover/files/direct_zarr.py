@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from datamover.dtype_words import dtype_of
-from datamover.files import chunk_boxes, unfinished, write_back, zarr_group
+from datamover.files import chunk_boxes, unfinished, zarr_group
 from datamover.files.addresses import failing
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
-from datamover.files.space import ENCODED, naming_no_space
+from datamover.files.space import ENCODED, begin_write_back, naming_no_space
 from datamover.files.space import opened as opened_file
 
 #: dtypes by their names in Zarr v3.
@@ -237,7 +237,7 @@ class OrdinaryArray(ChunkedArray):
                 nbytes = len(view)
                 while view:
                     view = view[os.write(fd, view) :]
-                write_back.begin(fd, 0, nbytes + -nbytes % mmap.PAGESIZE)
+                begin_write_back(fd, 0, nbytes + -nbytes % mmap.PAGESIZE)
             finally:
                 os.close(fd)
 

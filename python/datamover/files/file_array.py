@@ -34,7 +34,7 @@ from datamover.files import (
     formats,
     names,
     placing,
-    write_back,
+    space,
     zarr_output,
 )
 from datamover.files.agreement import Unfinished, agree_on, threads_here, together
@@ -389,7 +389,7 @@ class FileArray(Unfinished):
             if self.mode == "r":
                 self._file.check_unchanged()
             elif self._place is None:
-                write_back.sync(self._synced, self.path)
+                space.sync(self._synced, self.path)
             else:
                 self._place.sync()
         if self._place is not None:

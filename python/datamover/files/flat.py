@@ -18,10 +18,9 @@ import numpy as np
 
 from datamover import _plan
 from datamover.errors import IoFailed, Unsupported
-from datamover.files import write_back
 from datamover.files.addresses import AddressBytes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
-from datamover.files.space import check_room, naming_no_space, opened
+from datamover.files.space import begin_write_back, check_room, naming_no_space, opened
 
 #: Scratch memory of a thread, and pieces of files that are read through it.
 SCRATCH_BYTES = PIECE_BYTES = 1 << 19
@@ -184,7 +183,7 @@ class FlatFile(Reader):
         while len(view):
             done = os.pwritev(self._fd, [view], at)
             view, at = view[done:], at + done
-        write_back.begin(self._fd, position, len(data))
+        begin_write_back(self._fd, position, len(data))
 
 
 class FlatObject(FlatFile):

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import logging
 import math
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
@@ -304,15 +305,6 @@ class Format:
     is_directory: bool = False
 
 
-#: Formats by their names, after their modules were imported (`format_choice.known`).
-registered: dict[str, Format] = {}
-
-
-def register(file_format: Format) -> None:
-    """Register a format."""
-    registered[file_format.name] = file_format
-
-
 def num_boxes(shape: Shape, box: Shape) -> int:
     """Return the number of boxes, such as chunks, of an array.
 
@@ -336,11 +328,12 @@ def boxes_of(shape: Shape, box: Shape) -> Iterator[tuple[Shape, Shape]]:
         yield tuple(map(begin_of, cell, box)), tuple(map(min, map(end_of, cell, box), shape))
 
 
-def pieces_of(lo: Shape, hi: Shape, box: Shape) -> Iterator[tuple[Shape, Shape, Shape, Shape]]:
+def pieces_of(lo: Shape, shape: Shape, box: Shape) -> Iterator[tuple[Shape, Shape, Shape, Shape]]:
     """Cut a region of an array into its parts in the boxes, such as chunks, that it meets.
 
     Yields the index of the box, its first element, and the part as (lo, hi).
     """
+    hi = tuple(map(operator.add, lo, shape))
     for cell in product(list(map(cells, lo, hi, box))):
         first = tuple(map(begin_of, cell, box))
         end = tuple(map(min, map(end_of, cell, box), hi))

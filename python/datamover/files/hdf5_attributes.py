@@ -259,9 +259,11 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
         values, memory = memory_for(kind, space)
         if values is not None:
             opened.read(values, memory)
-            if dtype is not None and (found := _converted(opened, kind, dtype)) is not None:
-                values, kind = found, h5py.h5t.py_create(dtype)
-                memory = kind
+            given = None if dtype is None else np.asarray(held.attrs[name])
+            if given is not None and _can_become(given.dtype, dtype):
+                with np.errstate(all="ignore"):
+                    values = given.astype(dtype)
+                kind = memory = h5py.h5t.py_create(dtype)
     except Error:  # of a server
         raise
     except (OSError, TypeError, ValueError, RuntimeError, LookupError) as e:
@@ -272,15 +274,9 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
     return ""
 
 
-def _converted(opened: Any, kind: Any, dtype: np.dtype) -> np.ndarray | None:
-    """Return the numbers of an attribute as another type; None if they do not fit."""
-    own = hdf5_types.number_dtype(kind)
-    if own is None or not np.can_cast(own, dtype, "same_kind"):
-        return None
-    found = np.empty(opened.shape, own)
-    opened.read(found)
-    with np.errstate(all="ignore"):
-        return found.astype(dtype)
+def _can_become(own: np.dtype, dtype: Any) -> bool:
+    """Return whether the numbers of an attribute fit another type; enumerations are no numbers."""
+    return own.kind in "iufc" and own.metadata is None and np.can_cast(own, dtype, "same_kind")
 
 
 def memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:

@@ -315,4 +315,4 @@ def create_file(
     hdf5.create_file(path, fill, sum(output.spec.nbytes for output in outputs.values()))
 
 
-formats.register(Format("hdf5", HDF5_SUFFIXES, hdf5.recognizes, open_reader, Hdf5Output))
+FORMAT = Format("hdf5", HDF5_SUFFIXES, hdf5.recognizes, open_reader, Hdf5Output)

@@ -65,16 +65,6 @@ def is_numpys(kind: Any, dtype: np.dtype) -> bool:
     return dtype.subdtype is None and kind.equal(h5py.h5t.py_create(dtype, logical=True))
 
 
-def number_dtype(kind: Any) -> np.dtype | None:
-    """Return NumPy's dtype of numbers; None for other elements."""
-    if kind.get_class() not in (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.COMPOUND):
-        return None
-    try:
-        return kind.dtype if kind.dtype.kind in "iufc" else None
-    except (TypeError, ValueError):  # a type that NumPy does not have
-        return None
-
-
 def is_opaque(dtype: np.dtype) -> bool:
     """Return whether elements are bytes without a meaning, which HDF5 must not convert."""
     return dtype.kind == "V" and dtype.names is None

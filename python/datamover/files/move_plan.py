@@ -129,15 +129,15 @@ def plan_move(source: Source, sink: Sink, limits: Limits, room: Room) -> MovePla
         one = MovePlan((plan,), "")
     if not plan.source.is_flat and one.rereads <= MOST_READS:
         times = "once" if one.rereads == 1 else "twice at most"
-        return _because(one, f"no intermediate: one pass reads each chunk {times}")
+        return MovePlan((plan,), f"no intermediate: one pass reads each chunk {times}")
     if one.rereads <= MOST_READS and one.cost <= CLEAR_GAIN * FILE_COST_BYTES / limits.processes:
-        return _because(one, "no intermediate: one pass costs less")  # than its first file
+        return MovePlan((plan,), "no intermediate: one pass costs less")  # than its first file
     two = _two_passes(source, sink, limits)
     if two is None:
-        return _because(one, "no intermediate: none fits the memory limit")
+        return MovePlan((plan,), "no intermediate: none fits the memory limit")
     reads_less = two.read_bytes < one.read_bytes
     if not reads_less and CLEAR_GAIN * two.cost >= one.cost:
-        return _because(one, "no intermediate: one pass costs less")
+        return MovePlan((plan,), "no intermediate: one pass costs less")
     lack = ""
     needed_bytes = room.needed_bytes + two.passes[1].reads * BLOCK_BYTES
     if needed_bytes > room.free_bytes:
@@ -146,13 +146,9 @@ def plan_move(source: Source, sink: Sink, limits: Limits, room: Room) -> MovePla
             f"{option('temporary')} names another directory"
         )
         if one.cost <= BEARABLE * two.cost:
-            return _because(one, f"no intermediate: {lack}")
+            return MovePlan((plan,), f"no intermediate: {lack}")
     why = f"{size(one.read_bytes)} would be read" if reads_less else "its pieces would be short"
     return dataclasses.replace(two, reason=f"not in one pass: {why}", lack=lack)
-
-
-def _because(plan: MovePlan, reason: str) -> MovePlan:
-    return dataclasses.replace(plan, reason=reason)
 
 
 def _two_passes(source: Source, sink: Sink, limits: Limits) -> MovePlan | None:

@@ -24,7 +24,6 @@ from datamover.files.formats import (
     check_shape,
     dtype_said,
     option,
-    register,
 )
 from datamover.files.space import check_room_to_grow, naming_no_space
 
@@ -139,7 +138,7 @@ def _create(path: str, spec: ArraySpec) -> None:
     reserve(path, offset + spec.nbytes)
 
 
-register(Format("npy", (".npy",), recognizes, open_reader, NpyOutput))
+NPY = Format("npy", (".npy",), recognizes, open_reader, NpyOutput)
 
 
 def open_raw(path: str, options: MoveOptions) -> FlatFile:
@@ -175,4 +174,4 @@ class RawOutput(FlatOutput):
 
 
 #: Anything may be raw, so none is recognized.
-register(Format("raw", (".raw", ".bin", ".dat"), lambda path: False, open_raw, RawOutput))
+RAW = Format("raw", (".raw", ".bin", ".dat"), lambda path: False, open_raw, RawOutput)

@@ -12,6 +12,7 @@ import collections
 import functools
 import itertools
 import math
+import operator
 import time
 from collections.abc import Callable, Iterator
 
@@ -121,7 +122,8 @@ class Pipeline(Crew):
 
     def _open_groups(self, cell: Shape, box: Box) -> Task | None:
         """Open the groups that a source chunk needs; None while memory for them is missing."""
-        needed = list(pieces_of(*box, self._plan.group))
+        lo, hi = box
+        needed = list(pieces_of(lo, tuple(map(operator.sub, hi, lo)), self._plan.group))
         new = [(index, lo) for index, lo, *_ in needed if index not in self._open]
         if self._groups + len(new) > self._most_groups:
             return None

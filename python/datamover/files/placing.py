@@ -9,7 +9,7 @@ import dataclasses
 import errno
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from datamover import lifeline
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
@@ -19,20 +19,15 @@ from datamover.files import (
     formats,
     hdf5,
     names,
-    series_lock,
+    space,
     unfinished,
-    write_back,
     zarr_array,
     zarr_group,
 )
 from datamover.files.agreement import together
 from datamover.files.formats import Late, log
-from datamover.files.space import naming_no_space
 from datamover.launch import MOVE_TOKEN, new_token
-from datamover.mpi import gathered
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
+from datamover.mpi import Comm, gathered
 
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
@@ -107,7 +102,7 @@ class LocalPlace(Place):
         if self.source is not None and not addresses.is_address(self.source):
             _check_apart(self.source, self.output)
         check_place(self.output, self.overwrite, self.overwrite_group, self.member)
-        series_lock.check_free(self.output)
+        unfinished.check_free(self.output)
 
     def claim(self, is_directory: bool) -> None:
         """Create the empty unfinished output; remove leftovers of killed moves."""
@@ -117,7 +112,7 @@ class LocalPlace(Place):
 
     def write(self, metadata: Late) -> None:
         """Write the metadata of the output."""
-        with naming_no_space(self.path):
+        with space.naming_no_space(self.path):
             zarr_group.write_objects(self.path, metadata)
 
     def hold(self) -> None:
@@ -127,11 +122,11 @@ class LocalPlace(Place):
 
     def sync(self) -> None:
         """Sync everything that was written, since it is held, to the disk."""
-        write_back.sync(cast(int, self._lock), self.path)
+        space.sync(cast(int, self._lock), self.path)
 
     def finish(self) -> None:
         """Give the output its name, unless a series was opened there in the meantime."""
-        series_lock.check_free(self.output)
+        unfinished.check_free(self.output)
         place(self.path, self.output, self.overwrite)
         self._is_placed = True
 
@@ -161,7 +156,7 @@ class LocalPlace(Place):
 
 
 def begin(
-    comm: MPI.Comm | None,
+    comm: Comm | None,
     place: Any,
     is_directory: bool,
     create: Callable[[str], Late],
@@ -179,7 +174,7 @@ def begin(
         place.hold()
 
 
-def finish(comm: MPI.Comm | None, place: Any) -> None:
+def finish(comm: Comm | None, place: Any) -> None:
     """Give a complete output its name. Collective."""
     with together(comm):
         if comm is None or comm.rank == 0:

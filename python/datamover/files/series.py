@@ -12,20 +12,20 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
-from datamover.files import names, placing, series_lock, zarr_group
+from datamover.files import names, placing, unfinished, zarr_group
 from datamover.files.addresses import failing
 from datamover.files.agreement import Unfinished, agree_on, together
 from datamover.files.growing_array import StepWriter, Variable, create
+from datamover.files.space import sync_path
 from datamover.files.staged_moves import StagedMoves, Work
 from datamover.files.state_items import agree_on_dtypes, check_items, state_of
-from datamover.files.write_back import sync_path
 from datamover.files.zarr_array import permitting
 from datamover.mpi import collectively, comm_address
 
@@ -181,6 +181,7 @@ class Series(Unfinished):
     """
 
     _lock: int | None = None
+    _work = cast(Work, None)  # until it is open
 
     def __init__(self, comm: MPI.Comm, path: str, along: str, variables: list[Variable]):
         self.path, self.steps = path, 0
@@ -195,7 +196,7 @@ class Series(Unfinished):
         """Create or check the group, and bind the mover that fills the chunks. Collective."""
         with together(self._comm):
             if self._comm.rank == 0:
-                self._lock = series_lock.take(self.path)
+                self._lock = unfinished.take_series(self.path)
                 if resume:
                     self._cut_back(rechunk)
                 else:
@@ -348,8 +349,10 @@ class Series(Unfinished):
     def _release(self) -> None:
         while self._moves:
             self._moves.pop().close()
+        if self._work is not None:
+            self._work.direct.clear()  # views of the program's arrays
         if self._lock is not None:
-            series_lock.release(self.path, self._lock)
+            unfinished.release_series(self.path, self._lock)
             self._lock = None
 
     def __repr__(self) -> str:

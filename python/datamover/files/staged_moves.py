@@ -15,13 +15,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from datamover._plan import BlockCyclic, FloorPlan
-from datamover.arrays import Array, UserArrays
+from datamover.arrays import Array
 from datamover.errors import InvalidState
 from datamover.files.agreement import threads_here, together
 from datamover.files.array_steps import StagedMove, steps_of
@@ -32,11 +32,8 @@ from datamover.files.chunk_sides import contiguous
 from datamover.files.formats import Shape, pieces_of, within
 from datamover.files.state_items import Item
 from datamover.movers import Mover
-from datamover.mpi import comm_address, gathered
+from datamover.mpi import Comm, comm_address, gathered
 from datamover.plans import redistribute
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 #: Shorter runs of a flat file are gathered to longer ones by a mover.
 MIN_RUN_BYTES = 1 << 16
@@ -108,8 +105,7 @@ def boxes(lo: Shape, array: np.ndarray, file: Any) -> Iterator[tuple[Shape, np.n
     if math.prod(granule) == 1:
         granule = contiguous(array.shape, file.spec.axes, array.itemsize, PIECE_BYTES)
         origin = (0,) * array.ndim
-    hi = tuple(a + n for a, n in zip(origin, array.shape, strict=True))
-    for _, _, begin, end in pieces_of(origin, hi, granule):
+    for _, _, begin, end in pieces_of(origin, array.shape, granule):
         at = tuple(a + b - o for a, b, o in zip(lo, begin, origin, strict=True))
         yield at, array[within(begin, end, origin)]
 
@@ -133,7 +129,7 @@ class StagedMoves:
 
     def __init__(
         self,
-        comm: MPI.Comm,
+        comm: Comm,
         moves: Sequence[StagedMove],
         to_file: bool,
         message_bytes: int,
@@ -231,10 +227,14 @@ class StagedMoves:
         self._staging.clear()
 
 
-def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
-    """Return the elements of this process if it can transfer all of them directly, else -1. Local.
+def own_parts(
+    file: Any, item: Item, rank: int, to_file: bool
+) -> list[tuple[Shape, np.ndarray]] | None:
+    """Return this process's blocks of an array if it can transfer all of them directly. Local.
 
-    Elements that must be converted or transposed are better moved by the engine, which also
+    Each is a pair of the index of its first element in the file, and a view. Returns None if a
+    block is not a box of whole chunks or long runs, or a block of lower number holds its elements
+    too. Elements that must be converted or transposed are better moved by the engine, which also
     rejects read-only memory.
 
     Parameters
@@ -250,25 +250,28 @@ def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
     Error
         As from a mover, if arrays do not fit their layout.
     """
-    if item.dtype is not None and item.dtype != file.spec.dtype:
-        return -1
-    if not isinstance(item.layout, (BlockCyclic, FloorPlan)):
-        return -1
-    if getattr(item.layout, "replicas", 1) != 1:  # each copy is its own source
-        return -1
-    if isinstance(item.array, UserArrays):
-        item.array._part(item.layout, rank, item.dtype or file.spec.dtype)
-    elif item.array is not None:
-        item.array._part()
-    own = _own_boxes(item, rank)
-    d = -1 if file.spec.order == "C" else 0
-    is_direct = own is not None and all(
-        _runs_along(view, d)
-        and (to_file or _takes_all(view))
-        and _is_whole(file, lo, view.shape, to_file)
-        for lo, view in own
-    )
-    return sum(view.size for _, view in own) if own is not None and is_direct else -1
+    layout, spec, array = item.layout, file.spec, cast(Any, item.array)
+    if not isinstance(layout, (BlockCyclic, FloorPlan)) or item.dtype not in (None, spec.dtype):
+        return None
+    if getattr(layout, "replicas", 1) != 1:  # each copy is its own source
+        return None
+    array._part(layout, rank, item.dtype or spec.dtype)
+    d = -1 if spec.order == "C" else 0
+    views = {block: view for block, view in array._interiors(layout, rank) if view.size}
+    found: list[Any] = []
+    # A block of several boxes gets several sections, and an element one from its lowest block.
+    for section in redistribute(layout, layout).sections(rank, rank):
+        box, block = section.destination_region, section.destination_block
+        view = views.pop(block, None)
+        if view is None or section.source_block != block or view.shape != tuple(box.shape):
+            return None
+        lo = tuple(a - o for a, o in zip(box.lo, item.origin, strict=True))
+        has_runs = view.shape[d] < 2 or view.strides[d] == view.itemsize
+        is_fit = has_runs and (to_file or _takes_all(view))
+        if not is_fit or not _is_whole(file, lo, view.shape, to_file):
+            return None
+        found.append((lo, view))
+    return None if views else found
 
 
 def is_shared_evenly(shares: Sequence[int], ranks: Sequence[int], size: int) -> bool:
@@ -277,7 +280,7 @@ def is_shared_evenly(shares: Sequence[int], ranks: Sequence[int], size: int) -> 
     Parameters
     ----------
     shares : sequence of int
-        The results of `direct_share` on all processes.
+        Elements of `own_parts` on all processes; -1 for None.
     ranks : sequence of int
         The processes that read or write.
     size : int
@@ -286,28 +289,6 @@ def is_shared_evenly(shares: Sequence[int], ranks: Sequence[int], size: int) -> 
     most = max(shares[rank] for rank in ranks)
     is_all = min(shares) >= 0 and sum(shares[rank] for rank in ranks) == size
     return is_all and most * len(ranks) <= MOST_SHARES * size
-
-
-def _own_boxes(item: Item, rank: int) -> list[tuple[Shape, np.ndarray]] | None:
-    """Return the blocks of a process with elements: index of the first in the file, and view.
-
-    None if they are not boxes, or a block of lower number holds their elements too.
-    """
-    held = cast(Any, item.array)._interiors(item.layout, rank)
-    views = {block: view for block, view in held if view.size}
-    found = []
-    # A block of several boxes gets several sections, and an element one from its lowest block.
-    for section in redistribute(item.layout, item.layout).sections(rank, rank):
-        box, block = section.destination_region, section.destination_block
-        view = views.pop(block, None)
-        if view is None or section.source_block != block or view.shape != tuple(box.shape):
-            return None
-        found.append((tuple(a - o for a, o in zip(box.lo, item.origin, strict=True)), view))
-    return None if views else found
-
-
-def _runs_along(view: np.ndarray, d: int) -> bool:
-    return view.shape[d] < 2 or view.strides[d] == view.itemsize
 
 
 def _takes_all(view: np.ndarray) -> bool:
@@ -349,11 +330,12 @@ class Work:
     """
 
     def __init__(
-        self, comm: MPI.Comm, items: dict[str, Item], ranks: Shape, max_bytes: int, to_file: bool
+        self, comm: Comm, items: dict[str, Item], ranks: Shape, max_bytes: int, to_file: bool
     ):
         self._comm, self._address = comm, comm_address(comm)
         self._items, self._ranks, self.max_bytes, self._to_file = items, ranks, max_bytes, to_file
-        self._direct: dict[str, Item] = {}
+        #: Parts of this process that need no mover.
+        self.direct: list[Part] = []
 
     def plan(self, open: Callable[[str], Any], step_bytes: int = 0) -> list[list[StagedMove]]:
         """Find the arrays that need no mover; group the other moves into those made at once.
@@ -366,7 +348,7 @@ class Work:
         goes_direct, step_bytes = not step_bytes, step_bytes or STEP_BYTES
         most_bytes = self.max_bytes // 2
         moves: list[StagedMove] = []
-        mine: list[int] = []
+        own: list[Any] = []
         with together(self._comm):
             for name, item in self._items.items():
                 whole, rank = item.layout.domain, self._comm.rank
@@ -379,16 +361,17 @@ class Work:
                     dtype = item.spec().dtype if self._to_file else native_dtype(file.spec.dtype)
                     move = StagedMove(name, repr(name), item.array, dtype, file.spec.order)
                     moves.append(steps_of(plan, move, file, self._to_file, self._ranks, limit))
-                    share = direct_share(file, item, rank, self._to_file)
-                    mine.append(share if goes_direct else -1)
-        shares = gathered(self._address, mine)
+                    found = own_parts(file, item, rank, self._to_file)
+                    own.append(found if goes_direct else None)
+        sizes = (found and [view.size for _, view in found] for found in own)
+        shares = gathered(self._address, [-1 if some is None else sum(some) for some in sizes])
         groups: list[list[StagedMove]] = []
         room = 0
         for k, move in enumerate(moves):
             item = self._items[move.name]
-            all_of = [int(found[k]) for found in shares]
+            all_of = [int(share[k]) for share in shares]
             if is_shared_evenly(all_of, self._ranks, item.layout.domain.size):
-                self._direct[move.name] = item
+                self.direct += [(move.name, *part) for part in own[k]]
                 continue
             if move.most_bytes > room or len(groups[-1]) == MOST_AT_ONCE:
                 groups.append([])
@@ -407,13 +390,9 @@ class Work:
     def transfer_direct(self) -> None:
         """Read or write the arrays that need no mover. Collective."""
         with together(self._comm):
-            self.transfer_parts(
-                (name, *part)
-                for name, item in self._direct.items()
-                for part in _own_boxes(item, self._comm.rank) or ()
-            )
+            self.transfer_parts(self.direct)
 
-    def transfer_parts(self, parts: Iterator[Part]) -> None:
+    def transfer_parts(self, parts: Iterable[Part]) -> None:
         """Read or write parts of this process, in files that are open meanwhile. Local."""
         found = list(parts)
         with contextlib.ExitStack() as opened:

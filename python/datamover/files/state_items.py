@@ -13,7 +13,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,12 +25,9 @@ from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.agreement import agree_on
 from datamover.files.formats import ArraySpec, Shape
 from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
-from datamover.mpi import collectively, gathered
+from datamover.mpi import Comm, collectively, gathered
 from datamover.mpi_modules import load_mpi4py
 from datamover.windows import byte_bounds
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 #: Stands for the layout.
 ROWS = "rows"
@@ -312,7 +309,7 @@ def targets_of(given: Any, rows_of: Callable[[str], Layout]) -> dict[str, Item |
     return found
 
 
-def check_items(items: dict[str, Item], comm: MPI.Comm) -> None:
+def check_items(items: dict[str, Item], comm: Comm) -> None:
     """Check the number of processes of arrays, and that files can store their elements. Local."""
     for name, item in items.items():
         if item.layout.nprocs != comm.size:
@@ -358,7 +355,7 @@ def refuse_shared_memory(items: dict[str, Item], rank: int) -> None:
         before.append((low, high, name, view))
 
 
-def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
+def communicator(comm: Comm | None, given: Any) -> Comm:
     """Return the given communicator, or that of the first Array, or this process alone.
 
     The last only if MPI has started no other process: several would all write the same file.

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from datamover.collective_calls import ending, refused_by
 from datamover.errors import InvalidState, NoMemory
@@ -17,16 +17,13 @@ from datamover.files.array_steps import StagedMove
 from datamover.files.at_work import Background
 from datamover.files.staged_moves import StagedMoves, Work
 from datamover.files.state_stores import Target
-from datamover.mpi import comm_address
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
+from datamover.mpi import Comm, comm_address
 
 
 class Save:
     """One save on one process."""
 
-    def __init__(self, comm: MPI.Comm, output: str, work: Work, overwrite: bool):
+    def __init__(self, comm: Comm, output: str, work: Work, overwrite: bool):
         self.comm, self.output, self._work = comm, output, work
         token = placing.token(comm_address(comm))
         self._place: Any = address_place.place_of(None, output, token, overwrite, overwrite)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
 from datamover.files import (
@@ -21,10 +21,7 @@ from datamover.files import (
 )
 from datamover.files.formats import MoveOptions
 from datamover.files.whole import Way, ZarrToHdf5, ZarrToZarr
-from datamover.mpi import comm_address
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
+from datamover.mpi import Comm, comm_address
 
 #: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
@@ -130,9 +127,7 @@ def _format_by_name(output: str) -> str | None:
     return "zarr" if is_at_address and not format_choice.is_in_zarr(output) else None
 
 
-def output_place(
-    source: str | None, output: str, options: MoveOptions, comm: MPI.Comm | None
-) -> Any:
+def output_place(source: str | None, output: str, options: MoveOptions, comm: Comm | None) -> Any:
     """Return the place of the output. Collective."""
     overwrite_group = options.overwrite_group
     replaces = (options.overwrite or overwrite_group, overwrite_group)

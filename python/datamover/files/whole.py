@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,7 @@ from datamover.files import (
 )
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, Shape
 from datamover.files.move_job import Job, Opener
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
+from datamover.mpi import Comm
 
 #: Input, options and opener of one array; None for the reader of its format.
 OfOne = tuple[str, MoveOptions, Opener | None]
@@ -240,7 +238,7 @@ class ZarrToHdf5(WholeZarr):
 
 
 def jobs_of(
-    way: Way, comm: MPI.Comm | None, output: str, place: str, options: MoveOptions
+    way: Way, comm: Comm | None, output: str, place: str, options: MoveOptions
 ) -> dict[str, Job]:
     """Return the move of each array, by name; requested chunks if they fit its dimensions. Local.
 

@@ -190,10 +190,10 @@ class ZarrArray(Reader):
 
     def _boxes(self, lo: Shape, shape: Shape) -> Iterator[tuple[slice, ...]]:
         """Cut a box at the ends of large chunks: zarr decodes all chunks of a box together."""
-        hi = tuple(a + n for a, n in zip(lo, shape, strict=True))
-        is_small = math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES
-        unit = tuple(max(b, 1) for b in hi) if is_small else self.granule
-        for _, _, begin, end in pieces_of(lo, hi, unit):
+        if math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES:
+            yield slices_at(lo, shape)
+            return
+        for _, _, begin, end in pieces_of(lo, shape, self.granule):
             yield tuple(map(slice, begin, end))
 
     def _refuse_empty_shards(self, lo: Shape, shape: Shape) -> None:
@@ -214,8 +214,7 @@ class ZarrArray(Reader):
 
     def _chunks(self, lo: Shape, shape: Shape) -> Iterator[tuple[str, tuple[slice, ...]]]:
         """Yield the chunks (or shards) of a box: their names and contents."""
-        hi = tuple(a + n for a, n in zip(lo, shape, strict=True))
-        for cell, first, _, end in pieces_of(lo, hi, self.granule):
+        for cell, first, _, end in pieces_of(lo, shape, self.granule):
             yield self._array.metadata.encode_chunk_key(cell), tuple(map(slice, first, end))
 
     def write(self, lo: Shape, array: np.ndarray) -> None:

@@ -352,8 +352,6 @@ class ZarrOutput(formats.Output):
         return ZarrArray(bound(self._array, path), path, self.spec.dtype)
 
 
-formats.register(
-    formats.Format(
-        "zarr", (".zarr",), zarr_array.recognizes, zarr_array.open_reader, ZarrOutput, True
-    )
+FORMAT = formats.Format(
+    "zarr", (".zarr",), zarr_array.recognizes, zarr_array.open_reader, ZarrOutput, True
 )
