@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 import datamover as dm
-from datamover.files import block_chunks, growing_array
+from datamover.files import file_arguments, growing_array
 
 
 def layouts(rng, comm, dims):
@@ -330,7 +330,7 @@ def test_a_series_that_cannot_be_made_leaves_the_old_one(comm, place):
 
 def test_arrays_without_elements_keep_the_extents_of_their_chunks(comm, place):
     layout = dm.IndexList((0, 5), [[] for _ in range(comm.size)])
-    assert block_chunks.chunk_shape(layout) == (1, 5)
+    assert file_arguments.chunk_shape(layout) == (1, 5)
     field = dm.Array(layout, "f8", comm=comm)
     with dm.series(f"{place}/a.zarr", {"u": field}, comm=comm) as run:
         run.append()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
-from datamover.files import stripes
+from datamover.files import file_arguments
 
 V1, V3, COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0
 
@@ -47,19 +47,19 @@ def lustre(monkeypatch):
 )  # fmt: skip
 def test_what_is_told_is_understood(tmp_path, lustre, told, count):
     lustre[str(tmp_path)] = told
-    assert stripes.stripe_count(f"{tmp_path}/new.h5") == count
+    assert file_arguments.stripe_count(f"{tmp_path}/new.h5") == count
     (tmp_path / "old.h5").touch()
-    assert stripes.stripe_count(f"{tmp_path}/old.h5") is None
+    assert file_arguments.stripe_count(f"{tmp_path}/old.h5") is None
     lustre[f"{tmp_path}/old.h5"] = description(V1, 3)
-    assert stripes.stripe_count(f"{tmp_path}/old.h5") == 3
+    assert file_arguments.stripe_count(f"{tmp_path}/old.h5") == 3
 
 
 def test_a_file_that_is_replaced_says_nothing_of_the_new_one(tmp_path, lustre):
     (tmp_path / "a.h5").touch()
     lustre[f"{tmp_path}/a.h5"] = description(V1, 1)
-    assert stripes.writers_of(f"{tmp_path}/a.h5", None, 8) is None
+    assert file_arguments.writers_of(f"{tmp_path}/a.h5", None, 8) is None
     lustre[str(tmp_path)] = description(V3, 4)
-    assert stripes.writers_of(f"{tmp_path}/a.h5", None, 8) == 4
+    assert file_arguments.writers_of(f"{tmp_path}/a.h5", None, 8) == 4
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.h5", "a.zarr"])
@@ -71,7 +71,7 @@ def test_a_writer_per_stripe(comm, tmp_path_factory, monkeypatch, lustre, name, 
 
     def file_ranks(given, word, nprocs):
         asked.append(given)
-        return stripes.file_ranks(given, word, nprocs)
+        return file_arguments.file_ranks(given, word, nprocs)
 
     monkeypatch.setattr("datamover.files.state.file_ranks", file_ranks)
     rows = dm.BlockCyclic((4 * comm.size, 3), "(block, *)", comm.size)

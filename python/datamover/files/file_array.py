@@ -38,12 +38,11 @@ from datamover.files import (
     zarr_output,
 )
 from datamover.files.agreement import Unfinished, agree_on, threads_here, together
-from datamover.files.block_chunks import sizes_for
 from datamover.files.direct_zarr import OrdinaryArray
+from datamover.files.file_arguments import file_ranks, sizes_for
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.staged_moves import MAX_BYTES, native_dtype
-from datamover.files.stripes import file_ranks
 from datamover.files.zarr_array import ZarrArray, reopened
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked, shape_of
 from datamover.mpi import collectively, comm_address

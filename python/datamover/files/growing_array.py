@@ -13,8 +13,8 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.files import direct_zarr, zarr_group
-from datamover.files.block_chunks import chunk_shape, sizes_for
 from datamover.files.chunk_grid import Sizes, grids
+from datamover.files.file_arguments import chunk_shape, sizes_for
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.zarr_array import ZarrArray, permitting, rebound, store_to_write, zarr_python
 from datamover.files.zarr_output import ZarrOutput

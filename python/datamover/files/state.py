@@ -20,12 +20,11 @@ from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import names, state_items
 from datamover.files.agreement import agree_on, together
-from datamover.files.block_chunks import sizes_for
+from datamover.files.file_arguments import file_ranks, sizes_for, writers_of
 from datamover.files.formats import MoveOptions
 from datamover.files.staged_moves import MAX_BYTES, Work, native_dtype
 from datamover.files.state_save import Save, Saving
 from datamover.files.state_stores import Origin, Target, whole
-from datamover.files.stripes import file_ranks, writers_of
 from datamover.layouts import Layout
 from datamover.movers import converts
 from datamover.mpi import collectively
