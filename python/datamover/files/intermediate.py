@@ -104,10 +104,13 @@ class Intermediate(Reader):
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array`, the part of a chunk inside the whole array, from index `lo` on."""
-        what = f"the intermediate of {self.spec.nbytes:,} bytes"
         for _, _, begin, end in pieces_of(lo, array.shape, self._cut):
-            part = np.ascontiguousarray(array[within(begin, end, lo)])
-            _write_checked(self._file(begin), part.reshape(-1).view(np.uint8), self._path, what)
+            self._write(begin, np.ascontiguousarray(array[within(begin, end, lo)]))
+
+    def _write(self, lo: Shape, part: np.ndarray) -> None:
+        data = memoryview(part.reshape(-1).view(np.uint8))
+        what = f"the intermediate of {self.spec.nbytes:,} bytes"
+        _write_checked(self._file(lo), data, self._path, what)
 
     def _file(self, lo: Shape) -> str:
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
