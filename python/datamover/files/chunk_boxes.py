@@ -202,6 +202,14 @@ def read_fully(fd: int, size: int, offset: int) -> bytes:
     return found
 
 
+def read_into(fd: int, out: np.ndarray, offset: int) -> int:
+    """Fill bytes from a file; return how many there are before its end."""
+    view = memoryview(out)
+    while len(view) and (done := os.preadv(fd, [view], offset + len(out) - len(view))):
+        view = view[done:]
+    return len(out) - len(view)
+
+
 def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
     """Check that chunks, or shards, can be those of an array."""
     if boxes is None:

@@ -8,6 +8,7 @@ scratch memory would not stay in the cache.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import mmap
 import os
@@ -19,6 +20,7 @@ import numpy as np
 from datamover import _plan
 from datamover.errors import IoFailed, Unsupported
 from datamover.files.addresses import AddressBytes
+from datamover.files.chunk_boxes import read_into
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
 from datamover.files.space import begin_write_back, check_room, naming_no_space, opened
 
@@ -88,6 +90,10 @@ class FlatFile(Reader):
         # Avoids waiting for a pipe with the name of a chunk.
         self._flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
         self._fd = os.open(path, self._flags) if opens else -1
+
+    def at(self, path: str, shape: Shape, offset: int) -> FlatFile:
+        """Open elements of the same kind in another file for reading."""
+        return FlatFile(path, dataclasses.replace(self.spec, shape=shape), offset, writable=False)
 
     def reopened_to_write(self) -> FlatFile:
         """Open the same elements for reading and writing; close this file."""
@@ -171,12 +177,9 @@ class FlatFile(Reader):
             self._write_run(position, array[index].reshape(-1).view(np.uint8))
 
     def _read_run(self, position: int, out: np.ndarray) -> None:
-        view = memoryview(out)
-        while len(view):
-            done = os.preadv(self._fd, [view], position)
-            if done == 0:
-                raise IoFailed(f"{self._path} ends at byte {position}: it became shorter meanwhile")
-            view, position = view[done:], position + done
+        position += (done := read_into(self._fd, out, position))
+        if done < len(out):
+            raise IoFailed(f"{self._path} ends at byte {position}: it became shorter meanwhile")
 
     def _write_run(self, position: int, data: np.ndarray) -> None:
         view, at = memoryview(data), position

@@ -9,11 +9,14 @@ processes in parallel (`intermediate.Handover`).
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
 import math
 import os
 import threading
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ import numpy as np
 from datamover.errors import InvalidArgument
 from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.addresses import failing, needing
-from datamover.files.chunk_boxes import ChunkedArray, read_fully
+from datamover.files.chunk_boxes import ChunkedArray, read_fully, read_into
 from datamover.files.chunk_grid import several_extents
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, grid_of
 from datamover.files.hdf5_types import h5py
@@ -29,6 +32,9 @@ from datamover.files.hdf5_types import h5py
 COMPRESSORS = ("none", "gzip")
 #: h5py's default compression level.
 GZIP_LEVEL = 4
+PAST_END = "the file ends within it"
+#: Of each stored chunk: its first index, and its offset in the file, bytes and filter mask.
+Rows = list[tuple[int, ...]]
 
 
 def shuffle_of(spec: ArraySpec) -> Any:
@@ -59,6 +65,15 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         flags = os.O_RDONLY | os.O_CLOEXEC
         return -1 if self._data is not None else os.open(self._place[0], flags)
 
+    def at(self, path: str, shape: Shape, rows: Rows) -> ChunkedDataset:
+        """Return the same dataset in another file, which HDF5 does not open, with its chunks."""
+        found = copy.copy(self)
+        found._place = path, self._place[1]
+        found.spec = dataclasses.replace(self.spec, shape=shape)
+        found._index = numbered(rows, shape, self.granule)
+        found._fd = found._opened_bytes()
+        return found
+
     def reopen(self) -> None:
         """Open the file again after `close`."""
         super().reopen()
@@ -66,8 +81,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a whole chunk; None if it does not exist and has the fill value."""
-        first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
-        with failing(f"{self._where} cannot be read in the chunk at {first}"):
+        with self._failing_in(cell) as first:
             found = self._place_of(cell, first)
             if found is None:
                 return None
@@ -79,6 +93,25 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
             if len(data) != self._chunk_bytes:
                 raise ValueError(f"it holds {len(data):,} bytes, not {self._chunk_bytes:,}")
         return np.frombuffer(data, self._opaque).reshape(self.granule)
+
+    def read_part(self, cell: Shape, part: tuple[slice, ...], out: np.ndarray) -> None:
+        """Fill `out`, of opaque elements, with a part of a chunk; directly if it is the whole."""
+        is_whole = out.shape == self.granule and out.flags.c_contiguous
+        if is_whole and not self._filters and self._data is None:
+            with self._failing_in(cell) as first:
+                found = self._place_of(cell, first)
+                if found is not None and found[1] == out.nbytes:
+                    if read_into(self._fd, out.reshape(-1).view(np.uint8), found[0]) < out.nbytes:
+                        raise ValueError(PAST_END)
+                    return
+        super().read_part(cell, part, out)
+
+    @contextlib.contextmanager
+    def _failing_in(self, cell: Shape) -> Iterator[Shape]:
+        """Give the first index of a chunk; convert errors of its reading."""
+        first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
+        with failing(f"{self._where} cannot be read in the chunk at {first}"):
+            yield first
 
     def _place_of(self, cell: Shape, first: Shape) -> tuple[int, int, int] | None:
         """Return offset and bytes of a chunk in the file, and its filter mask; None without it."""
@@ -100,7 +133,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
             return self._data.read(offset, offset + size)
         data = read_fully(self._fd, size, offset)
         if len(data) < size:
-            raise ValueError("the file ends within it")
+            raise ValueError(PAST_END)
         return data
 
     def _decoded(self, code: int, data: Any) -> Any:
@@ -110,7 +143,8 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
 
     def close(self) -> None:
         """Close the file."""
-        super().close()
+        if self._file is not None:
+            super().close()
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
@@ -122,25 +156,35 @@ def index_of(dataset: Any) -> tuple[np.ndarray, np.ndarray | None]:
     HDF5 searches all chunks for each one that it is asked for. The places are None if this version
     of HDF5 cannot list them, or lists others than it finds: some count offsets from another place.
     """
-    rows: list[tuple[int, ...]] = []
-    none = np.empty(0, np.int64)
-    if not hasattr(dataset.id, "chunk_iter"):
-        return none, None
-    dataset.id.chunk_iter(
-        lambda info: rows.append(
-            (*info.chunk_offset, info.byte_offset, info.size, info.filter_mask)
-        )
-    )
-    listed = np.array(rows, np.int64).reshape(len(rows), dataset.ndim + 3)
+    rows = rows_of(dataset.id)
+    if rows is None:
+        return np.empty(0, np.int64), None
+    return numbered(rows, dataset.shape, dataset.chunks)
+
+
+def rows_of(held: Any) -> Rows | None:
+    """Return first index, offset, bytes and mask of each stored chunk; None if not known."""
+    rows: Rows = []
+    if not hasattr(held, "chunk_iter"):
+        return None
+
+    def row(info: Any) -> tuple[int, ...]:
+        return (*info.chunk_offset, info.byte_offset, info.size, info.filter_mask)
+
+    held.chunk_iter(lambda info: rows.append(row(info)))
+    for found in rows and (rows[0], rows[-1]):
+        if row(held.get_chunk_info_by_coord(found[:-3])) != found:
+            return None
+    return rows
+
+
+def numbered(rows: Rows, shape: Shape, chunks: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Return the index of an array's chunks."""
+    listed = np.array(rows, np.int64).reshape(len(rows), len(shape) + 3)
     first, places = listed[:, :-3], listed[:, -3:]
-    for k in {0, len(rows) - 1} if rows else ():
-        info = dataset.id.get_chunk_info_by_coord(tuple(first[k].tolist()))
-        if [info.byte_offset, info.size, info.filter_mask] != places[k].tolist():
-            return none, None
-    within = (first < dataset.shape).all(axis=1)  # a dataset that shrank may have others
+    within = (first < shape).all(axis=1)  # a dataset that shrank may have others
     first, places = first[within], places[within]
-    cells = tuple((first // dataset.chunks).T)
-    numbers = np.ravel_multi_index(cells, grid_of(dataset.shape, dataset.chunks))
+    numbers = np.ravel_multi_index(tuple((first // chunks).T), grid_of(shape, chunks))
     order = np.argsort(numbers)
     return numbers[order], places[order]
 

@@ -31,7 +31,8 @@ class _H5py:
     def __getattr__(self, name: str) -> Any:
         with needing("HDF5 needs h5py", "files"):
             import h5py
-        return getattr(h5py, name)
+        self.__dict__[name] = getattr(h5py, name)  # found without this function from now on
+        return self.__dict__[name]
 
 
 h5py: Any = _H5py()

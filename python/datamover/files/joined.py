@@ -22,6 +22,7 @@ from datamover.errors import IoFailed
 from datamover.files import addresses, hdf5, hdf5_format, hdf5_types, zarr_group
 from datamover.files.chunk_boxes import chunk_shape
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
+from datamover.files.hdf5_types import h5py
 from datamover.files.json_values import FILL_VALUE, numbers
 from datamover.files.zarr_array import permitting, zarr_python
 from datamover.files.zarr_traits import attributes_of, missing_from_zarr, traits_of
@@ -50,7 +51,7 @@ class Described:
     Attributes
     ----------
     array
-        The h5py dataset or Zarr array, while the file is open.
+        HDF5's identifier of the dataset, or the Zarr array, while the file is open.
     shape : tuple of int
     dtype
         The dtype of NumPy; that of objects for strings of any length.
@@ -60,6 +61,8 @@ class Described:
         Those in `OF_MEANING`.
     kind : bytes, optional
         The HDF5 type of elements that NumPy does not have, or has without their names (enum).
+    open : callable, optional
+        That of its `Part`, if its elements are read without HDF5.
     """
 
     array: Any
@@ -68,33 +71,23 @@ class Described:
     dims: tuple[str | None, ...]
     attributes: dict[str, Any]
     kind: bytes | None = None
+    open: Callable[[MoveOptions], Any] | None = None
 
 
 @contextlib.contextmanager
-def contents(path: str, as_stored: bool = False) -> Iterator[dict[str, Described]]:
-    """Open an HDF5 file or a Zarr group; yield the descriptions of its arrays, by name.
-
-    `as_stored` is that of `hdf5_types.dtype_of`.
+def zarr_contents(path: str) -> Iterator[dict[str, Described]]:
+    """Open a Zarr group; yield the descriptions of its arrays, by name.
 
     Raises
     ------
     IoFailed
         It cannot be read, also while it is open.
     """
-    if os.path.isdir(path):
-        with addresses.failing(f"{path} cannot be read"), warnings.catch_warnings(action="ignore"):
-            group = zarr_python().open_group(path, mode="r", use_consolidated=False)
-            names = [*zarr_group.arrays(path)]
-            arrays = permitting(lambda: {name: group[name] for name in names}, path)
-            yield {name: _of_array(array) for name, array in arrays.items()}
-        return
-    with hdf5.reading(path), hdf5.open_file(path) as file:
-        found = hdf5.tree(file, as_stored).datasets.items()
-        yield {
-            name: _of_dataset(named(path, name), name, dataset, as_stored)
-            for name, dataset in found
-            if dataset.shape is not None
-        }
+    with addresses.failing(f"{path} cannot be read"), warnings.catch_warnings(action="ignore"):
+        group = zarr_python().open_group(path, mode="r", use_consolidated=False)
+        names = [*zarr_group.arrays(path)]
+        arrays = permitting(lambda: {name: group[name] for name in names}, path)
+        yield {name: _of_array(array) for name, array in arrays.items()}
 
 
 def named(path: str, name: str) -> str:
@@ -124,40 +117,44 @@ def _as_in_files(word: str, value: Any) -> Any:
     return found[0] if isinstance(found, list) and len(found) == 1 else found
 
 
-def _of_dataset(where: str, name: str, dataset: Any, as_stored: bool) -> Described:
+def described(where: str, name: str, dataset: Any, as_stored: bool) -> Described:
+    """Describe an open h5py dataset."""
     kind = dataset.id.get_type()
     dtype = hdf5_types.dtype_of(kind, where, as_stored)
     dims = hdf5_format.dimension_names(dataset, name) or (None,) * dataset.ndim
     said = hdf5_format.json_attributes(dataset, of_netcdf=True, only=OF_MEANING)
     is_own = hdf5_types.is_opaque(dtype) or "enum" in (dtype.metadata or ())
     own = bytes(kind.encode()) if is_own else None
-    return Described(dataset, tuple(dataset.shape), dtype, tuple(dims), said, own)
+    return Described(dataset.id, tuple(dataset.shape), dtype, tuple(dims), said, own)
 
 
 def digest_of(one: Described) -> bytes:
     """Return a digest of all elements of an array, while its file is open."""
-    array, is_opaque = one.array, one.kind is not None and hdf5_types.is_opaque(one.dtype)
-    if not is_opaque and (not array.ndim or array.dtype.hasobject or array.dtype.kind == "T"):
-        found = np.ravel(np.asarray(array[()])).tolist()
+    if not hdf5_types.is_opaque(one.dtype) and (not one.shape or one.dtype.hasobject):
+        found = np.ravel(elements(one)).tolist()
         with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # lists in full
             return repr([w.decode() if isinstance(w, bytes) else w for w in found]).encode()
     digest = hashlib.sha256()
     count, *row = one.shape or (1,)
     rows = max(1, PIECE_BYTES // max(1, math.prod(row) * one.dtype.itemsize))
     for k in range(0, count, rows):
-        digest.update(_rows(one, is_opaque, k, min(k + rows, count)).tobytes())
+        digest.update(elements(one, k, k + rows).tobytes())
     return digest.digest()
 
 
-def _rows(one: Described, is_opaque: bool, first: int, end: int) -> np.ndarray:
-    """Read rows of an array; those of opaque elements, which are in HDF5, as they are stored."""
-    if not is_opaque:
-        return one.array[first:end]
-    found = np.empty((end - first, *one.shape[1:]) if one.shape else (), one.dtype)
-    spec = ArraySpec(one.shape, one.dtype)
-    place = one.array.file.filename, one.array.name.lstrip("/")
-    reader = hdf5.DatasetReader(one.array.file, one.array, place, spec)
-    reader.read((first, *(0 for _ in one.shape[1:])) if one.shape else (), found)
+def elements(one: Described, first: int = 0, end: int | None = None) -> np.ndarray:
+    """Read rows of an array, or all; opaque elements, which are in HDF5, as they are stored."""
+    array, rows = one.array, slice(first, end) if one.shape else ()
+    if not isinstance(array, h5py.h5d.DatasetID):
+        return np.asarray(array[rows])
+    if one.dtype.hasobject:
+        return np.asarray(h5py.Dataset(array)[rows])
+    is_opaque = hdf5_types.is_opaque(one.dtype)
+    memory = array.get_type() if is_opaque else h5py.h5t.py_create(one.dtype)
+    count = [len(range(*rows.indices(one.shape[0])))] if rows else []
+    found = np.empty((*count, *one.shape[1:]), one.dtype)
+    lo = (first, *(0 for _ in one.shape[1:])) if one.shape else ()
+    array.read(*hdf5.selection(array, lo, found.shape), found, memory)
     return found
 
 
@@ -216,8 +213,11 @@ class JoinedArray(Reader):
         ends = np.cumsum([part.length for part in parts]).tolist()
         self._begins = [0, *ends[:-1]]
         self.spec = dataclasses.replace(spec, shape=with_length(spec.shape, axis, ends[-1]))
+        wanted = functools.partial(with_length, spec.shape, axis)
         #: Opens a part; those that were not used for the longest time are closed.
-        self._opened = functools.lru_cache(MOST_OPEN)(lambda k: _Held(self._reader(k)))
+        self._opened = functools.lru_cache(MOST_OPEN)(
+            lambda k: _Held(parts[k], options, wanted(parts[k].begin + parts[k].length), spec.dtype)
+        )
         self.granule: Shape = self._boxes(self._opened(len(parts) - 1).reader)
 
     def _boxes(self, reader: Any) -> Shape:
@@ -265,29 +265,21 @@ class JoinedArray(Reader):
                 words = inexact(part.path, self._name, e, self._parts[0].path)
                 raise IoFailed(words) from None
 
-    def _reader(self, k: int) -> Any:
-        part = self._parts[k]
-        reader: Any = part.open(self._options)
-        spec = reader.spec
-        if (spec.shape, spec.dtype) != (
-            with_length(self._first.shape, self._axis, part.begin + part.length),
-            self._first.dtype,
-        ):
-            reader.close()
-            raise IoFailed(f"{part.path} has changed since the move began")
-        return reader
-
     def close(self) -> None:
         """Close all files."""
         self._opened.cache_clear()
 
 
 class _Held:
-    """An open reader, which is closed when neither the cache nor a thread holds it."""
+    """An open reader of a part, which is closed when neither the cache nor a thread holds it."""
 
-    def __init__(self, reader: Any):
-        self.reader = reader
+    def __init__(self, part: Part, options: MoveOptions, shape: Shape, dtype: np.dtype):
+        self.reader = part.open(options)
+        spec = self.reader.spec
+        if (spec.shape, spec.dtype) != (shape, dtype):
+            self.reader.close()
+            raise IoFailed(f"{part.path} has changed since the move began")
 
     def __del__(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # it may not have been opened
             self.reader.close()

@@ -25,6 +25,7 @@ from datamover.files import addresses, cf_time, format_choice, formats, hdf5, na
 from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
 from datamover.files.chunk_grid import several_extents
 from datamover.files.formats import ArraySpec, MoveOptions, log
+from datamover.files.hdf5_alike import Alike
 from datamover.files.hdf5_chunks import GrowingOptions
 from datamover.files.hdf5_format import open_dataset
 from datamover.files.joined import (
@@ -33,11 +34,12 @@ from datamover.files.joined import (
     Described,
     JoinedArray,
     Part,
-    contents,
     digest_of,
+    elements,
     inexact,
     named,
     with_length,
+    zarr_contents,
 )
 from datamover.files.whole import OfOne, Way
 
@@ -95,7 +97,8 @@ class Many(Way):
     def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
         super().__init__(paths[0])
         self._paths, self._along = paths, str(options.along)
-        self._to_hdf5 = format_choice.of_output(output, options).name == "hdf5"
+        to_hdf5 = format_choice.of_output(output, options).name == "hdf5"
+        self._alike = Alike(self._along, as_stored=to_hdf5)
         self._joined: dict[str, tuple[int, list[Part]]] = {}  # the axis and the parts, by name
         self._length = 0  # of the arrays of `base` along the joined dimension
         self.base = self.source
@@ -136,7 +139,7 @@ class Many(Way):
         """Do nothing: the dimension that grows is the joined one."""
 
     def _join(self) -> None:
-        with contents(self.base, self._to_hdf5) as first:
+        with self._contents(self.base) as first:
             digests = {n: digest_of(d) for n, d in first.items() if self._along not in d.dims}
         axes = {n: d.dims.index(self._along) for n, d in first.items() if self._along in d.dims}
         if not axes:
@@ -157,26 +160,28 @@ class Many(Way):
         }
         wanted = _units(first)
         for path in self._paths:
-            with contents(path, self._to_hdf5) as found:
+            with self._contents(path) as found:
                 self._compare(path, first, found, digests)
                 length = _length(path, found, axes, self._along)
                 if length == 0:
                     raise IoFailed(f"{path} has no records along {self._along!r}; leave it out")
-                units = _units(found)
-                conversions = {
-                    n: self._conversion(named(path, n), found[n], units[n], wanted[n]) for n in axes
-                }
-                for name, convert in conversions.items():
-                    opener = functools.partial(_opened, path, name)
+                units = wanted if _is_alike(found, first) else _units(found)
+                for name in axes:
+                    convert = self._conversion(path, name, found[name], units[name], wanted[name])
+                    opener = found[name].open or functools.partial(_opened, path, name)
                     parts[name].append(Part(path, length, opener, convert))
-                for name, of_files in times.items():
-                    values = self._times(path, name, found[name].array[()], conversions[name])
-                    of_files.append((path, values))
+                    if name in times:
+                        values = self._times(path, name, elements(found[name]), convert)
+                        times[name].append((path, values))
         for name, of_files in times.items():
             is_time = cf_time.is_time(first[name].attributes.get("units"))
             self._check_order(name, is_time, *zip(*of_files, strict=True))
         for name, axis in axes.items():
             self._joined[name] = axis, [*self._parts_before(name, axis), *parts[name]]
+
+    def _contents(self, path: str) -> contextlib.AbstractContextManager[dict[str, Described]]:
+        """Open a file or a group; give the descriptions of its arrays, by name."""
+        return zarr_contents(path) if os.path.isdir(path) else self._alike.contents(path)
 
     def _check_axes(self, first: dict[str, Described], axes: dict[str, int]) -> None:
         """Reject arrays that cannot be joined."""
@@ -223,25 +228,29 @@ class Many(Way):
             has, lacks = (self.base, path) if name in first else (path, self.base)
             raise Mismatch(f"{lacks} has no {name!r}, which {has} has")
         for name, one in found.items():
-            wanted, where = first[name], named(path, name)
+            wanted = first[name]
             axis = len(one.dims) if name in digests else wanted.dims.index(self._along)
             pairs = {
                 "dimensions": (one.dims, wanted.dims),
                 "shape": tuple(d.shape[:axis] + d.shape[axis + 1 :] for d in (one, wanted)),
-                "dtype": (one.dtype, wanted.dtype),
-            } | {
-                word: (one.attributes.get(word), wanted.attributes.get(word))
-                for word in MEANING
-                if word != "units" or name in digests
             }
+            if one.attributes is not wanted.attributes:  # those of another type
+                pairs["dtype"] = one.dtype, wanted.dtype
+                pairs |= {
+                    word: (one.attributes.get(word), wanted.attributes.get(word))
+                    for word in MEANING
+                    if word != "units" or name in digests
+                }
             for what, (here, there) in pairs.items():
                 if here != there and repr(here) != repr(there):  # NaN differs from itself
-                    raise Mismatch(f"{where} has {what} {here}, {there} in {self.base}")
+                    raise Mismatch(
+                        f"{named(path, name)} has {what} {here}, {there} in {self.base}"
+                    )
             if one.kind and wanted.kind and one.kind != wanted.kind:
-                raise Mismatch(f"{where} has another HDF5 type than in {self.base}")
+                raise Mismatch(f"{named(path, name)} has another HDF5 type than in {self.base}")
             if name in digests and digest_of(one) != digests[name]:
                 raise Mismatch(
-                    f"{where} has other elements than in {self.base}"
+                    f"{named(path, name)} has other elements than in {self.base}"
                     f"{self._way_of_difference(name, one)}; without the dimension "
                     f"{self._along!r} they must be the same"
                 )
@@ -249,18 +258,23 @@ class Many(Way):
     def _way_of_difference(self, name: str, one: Described) -> str:
         if one.kind is not None or one.dtype.hasobject:
             return ""
-        here = one.array[()]
-        with contents(self.base, self._to_hdf5) as first:
-            there = first[name].array[()]
+        here = elements(one)
+        with self._contents(self.base) as first:
+            there = elements(first[name])
         return ", in reverse order" if np.array_equal(np.flip(here), there) else ""
 
     def _conversion(
-        self, where: str, found: Described, here: tuple[Any, Any], there: tuple[Any, Any]
+        self,
+        path: str,
+        name: str,
+        found: Described,
+        here: tuple[Any, Any],
+        there: tuple[Any, Any],
     ) -> cf_time.Conversion | None:
         """Return how to convert times to the units of the first file; None if they are the same."""
         if here == there:
             return None
-        (units, calendar), (wanted, its_calendar) = here, there
+        where, (units, calendar), (wanted, its_calendar) = named(path, name), here, there
         are_times = cf_time.is_time(units) and cf_time.is_time(wanted)
         are_plain = not found.attributes.keys() & NOT_PLAIN
         if are_times and calendar != its_calendar:
@@ -308,6 +322,11 @@ class Many(Way):
                     "there is a gap between %s, which ends at %s=%s, and %s, which begins at %s",
                     paths[k], name, times[k][-1], paths[k + 1], times[k + 1][0],
                 )  # fmt: skip
+
+
+def _is_alike(here: dict[str, Described], there: dict[str, Described]) -> bool:
+    """Return whether all arrays store the same attributes (`hdf5_alike`)."""
+    return all(one.attributes is there[name].attributes for name, one in here.items())
 
 
 def _units(of: dict[str, Described]) -> dict[str, tuple[Any, Any]]:

@@ -75,7 +75,7 @@ def copy_dataset(where: str, held: Any, file: Any, name: str, check: str | None)
 def _copy_elements(where: str, held: Any, file: Any, name: str) -> None:
     made = file[name]
     for lo, hi in _written_boxes(held):
-        here, space = hdf5.selection(held, lo, extents_of(lo, hi))
+        here, space = hdf5.selection(held.id, lo, extents_of(lo, hi))
         with hdf5.reading(where):
             values, memory = hdf5_attributes.memory_for(held.id.get_type(), space)
             held.id.read(space, here, values, memory)

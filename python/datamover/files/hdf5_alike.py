@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptions of the arrays of many HDF5 files, decoded once for all that store the same.
+
+Files that are joined differ in little but their elements. HDF5's own functions read links, types
+and attributes of a file as they are stored, in a fraction of the time of h5py's objects. Only what
+was not seen before is decoded. The places of elements are kept: they are read without HDF5.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from datamover.errors import IoFailed
+from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_format, hdf5_types, names
+from datamover.files.flat import FlatFile
+from datamover.files.formats import MoveOptions, Reader, Shape, grid_of
+from datamover.files.hdf5_types import h5py
+from datamover.files.joined import OF_MEANING, Described, described
+
+#: Attributes that determine a description, besides the names of scales.
+OF_DESCRIPTION = {w.encode() for w in (*OF_MEANING, *hdf5_format.OF_SCALES, hdf5_format.LABELS)}
+SCALES = b"DIMENSION_LIST"
+#: Maximum number of chunks of an array in one file of which the places are kept.
+MOST_CHUNKS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """Datasets of a name that store the same, except for elements and extents.
+
+    Attributes
+    ----------
+    one : Described, optional
+        None for what is not an array, as NetCDF's dimensions without values.
+    properties
+        Those with which the first was created.
+    reader : FlatFile or ChunkedDataset, optional
+        The reader of the first, closed; None if HDF5 is needed.
+    """
+
+    one: Described | None
+    properties: Any = None
+    reader: Any = None
+
+
+class Alike:
+    """Many files. One `contents` at a time.
+
+    Parameters
+    ----------
+    along : str
+        The dimension of arrays of which the places are kept.
+    as_stored : bool
+        That of `hdf5_types.dtype_of`.
+    """
+
+    def __init__(self, along: str, as_stored: bool):
+        self._along, self._as_stored = along, as_stored
+        #: By the name, and what is stored: as many as there are variants.
+        self._kinds: dict[Any, _Kind] = {}
+
+    @contextlib.contextmanager
+    def contents(self, path: str) -> Iterator[dict[str, Described]]:
+        """Open a file; yield the descriptions of its arrays, by name.
+
+        Arrays that store the same as one before have the very same `attributes`.
+
+        Raises
+        ------
+        IoFailed
+            It cannot be read, also while it is open.
+        """
+        with hdf5.reading(path), hdf5.open_file(path) as file:
+            stored = _stored(file)
+            if stored is None:
+                datasets = hdf5.tree(file, self._as_stored).datasets
+                stored = {name: (dataset.id, None) for name, dataset in datasets.items()}
+            stamp = _stamp(path)
+            is_plain = file.userblock_size == 0 and file.id.get_intent() == h5py.h5f.ACC_RDONLY
+            found = {}
+            for name, (held, said) in stored.items():
+                kind = self._kinds.get((name, said)) or self._learnt(path, name, held, said)
+                if kind.one is not None:
+                    opener = _opener(path, kind, held, stamp) if kind.reader and is_plain else None
+                    found[name] = dataclasses.replace(
+                        kind.one, array=held, shape=held.shape, open=opener
+                    )
+            yield found
+
+    def _learnt(self, path: str, name: str, held: Any, said: Any) -> _Kind:
+        """Describe a dataset, and all that store the same."""
+        dataset, one, reader = h5py.Dataset(held), None, None
+        if dataset.shape is not None and not hdf5.is_only_a_dimension(dataset):
+            one = described(f"{path}:/{name}", name, dataset, self._as_stored)
+            if said and self._along in one.dims and not one.dtype.hasobject:
+                reader = hdf5_format.open_dataset(path, name, as_stored=self._as_stored)
+                reader.close()
+                if not isinstance(reader, FlatFile | hdf5_chunks.ChunkedDataset):
+                    reader = None
+        found = _Kind(one and dataclasses.replace(one, array=None), held.get_create_plist(), reader)
+        if said is not None:
+            self._kinds[name, said] = found
+        return found
+
+
+def _stored(file: Any) -> dict[str, tuple[Any, Any]] | None:
+    """Return datasets, and what determines their descriptions, by name; None if names do not.
+
+    That is None, too, if it is not of a simple type.
+    """
+    links: list[tuple[bytes, int, int]] = []
+    root = h5py.h5g.open(file.id, b"/")
+    root.links.visit(lambda name, info: links.append((name, info.type, info.u)), info=True)
+    hard = [(name, place) for name, kind, place in links if kind == h5py.h5l.TYPE_HARD]
+    by_place = {place: name for name, place in hard}
+    if len({h5py.h5o.get_info(root).addr, *by_place}) <= len(hard) or any(
+        hdf5.NON_COORDINATE.encode() in name or not names.is_utf8(os.fsdecode(name))
+        for name, _ in hard
+    ):
+        return None
+    opened = [(name.decode(), h5py.h5o.open(root, name)) for name, _ in hard]
+    return {
+        name: (held, _said(held, by_place))
+        for name, held in opened
+        if isinstance(held, h5py.h5d.DatasetID)
+    }
+
+
+def _said(held: Any, by_place: dict[int, bytes]) -> Any:
+    """Return what a dataset stores that determines its description; None if that is not simple."""
+    space, properties, attributes = held.get_space(), held.get_create_plist(), set[bytes]()
+    is_chunked = properties.get_layout() == h5py.h5d.CHUNKED
+    said = [held.get_type().encode(), space.get_simple_extent_type()]
+    said += space.get_simple_extent_dims(True), is_chunked and properties.get_chunk()
+    try:
+        h5py.h5a.iterate(held, attributes.add)
+        for name in sorted(attributes & OF_DESCRIPTION):
+            said.append((name, *_bytes_of(h5py.h5a.open(held, name))))
+        if SCALES in attributes:
+            for dim in range(held.rank):
+                place = h5py.h5ds.iterate(held, dim, lambda scale: h5py.h5o.get_info(scale).addr)
+                said.append(place and by_place[place])
+        return tuple(said)
+    except (OSError, TypeError, ValueError, RuntimeError, LookupError):
+        return None
+
+
+def _bytes_of(attribute: Any) -> tuple[bytes, Shape, Any]:
+    """Return type, shape and bytes of an attribute of numbers or strings."""
+    kind = attribute.get_type()
+    values, memory = hdf5_attributes.memory_for(kind, attribute.get_space())
+    if values is None:
+        return kind.encode(), (), None
+    attribute.read(values, memory)
+    if not values.dtype.hasobject:
+        return kind.encode(), values.shape, values.tobytes()
+    if kind.get_class() != h5py.h5t.STRING:
+        raise TypeError
+    return kind.encode(), values.shape, tuple(values.ravel().tolist())
+
+
+def _opener(path: str, kind: _Kind, held: Any, stamp: Any) -> Any:
+    """Return how to open an array of which the places are known; None if they are not."""
+    reader, shape, properties = kind.reader, held.shape, held.get_create_plist()
+    if not properties.equal(kind.properties):
+        return None
+    if isinstance(reader, FlatFile):
+        place = held.get_offset()
+        nbytes = math.prod(shape) * reader.spec.dtype.itemsize
+        if place is None or place + nbytes > stamp[2]:
+            return None
+    else:
+        count = math.prod(grid_of(shape, reader.granule))
+        has_usual_edges = hdf5_types.chunk_options(properties) == 0
+        place = hdf5_chunks.rows_of(held) if has_usual_edges and count <= MOST_CHUNKS else None
+        if place is None:
+            return None
+    return functools.partial(_opened, path, reader, shape, place, stamp)
+
+
+def _opened(
+    path: str, reader: Any, shape: Shape, place: Any, stamp: Any, options: MoveOptions
+) -> Reader:
+    """Return a reader of an array of known places, if its file is unchanged."""
+    with hdf5.reading(path):
+        found = reader.at(path, shape, place)
+    if _stamp(path) != stamp:
+        found.close()
+        raise IoFailed(f"{path} has changed since the move began")
+    return found
+
+
+def _stamp(path: str) -> tuple[int, int, int, int]:
+    """Identify a file and its state."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
