@@ -4,13 +4,17 @@
 Files that are joined differ in little but their elements. HDF5's own functions read links, types
 and attributes of a file as they are stored, in a fraction of the time of h5py's objects. Only what
 was not seen before is decoded. The places of elements are kept: they are read without HDF5.
+
+Of a file with the same bytes as the one before, except at the places of joined elements, HDF5 would
+say the same: it is a twin, which HDF5 does not open.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
+import errno
+import fcntl
 import math
 import os
 from collections.abc import Iterator
@@ -18,16 +22,22 @@ from typing import Any
 
 from datamover.errors import IoFailed
 from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_format, hdf5_types, names
+from datamover.files.chunk_boxes import read_fully
 from datamover.files.flat import FlatFile
 from datamover.files.formats import MoveOptions, Reader, Shape, grid_of
 from datamover.files.hdf5_types import h5py
 from datamover.files.joined import OF_MEANING, Described, described
+from datamover.files.space import opened
 
 #: Attributes that determine a description, besides the names of scales.
 OF_DESCRIPTION = {w.encode() for w in (*OF_MEANING, *hdf5_format.OF_SCALES, hdf5_format.LABELS)}
 SCALES = b"DIMENSION_LIST"
 #: Maximum number of chunks of an array in one file of which the places are kept.
 MOST_CHUNKS = 64
+#: Maximum number, and bytes together, of pieces that are compared with those of a twin.
+MOST_GAPS, MOST_COMPARED_BYTES = 256, 1 << 20
+#: After so many files in a row that are no twins, none is expected.
+MOST_MISSES = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +59,54 @@ class _Kind:
     reader: Any = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Elements:
+    """The elements of an array in a file that is not open; called, it opens them, as of a `Part`.
+
+    Attributes
+    ----------
+    path : str
+    stamp : tuple of int
+        Identifies the file, and its state.
+    reader : FlatFile or ChunkedDataset
+        Closed, of an array that is stored in the same way.
+    shape : tuple of int
+    place
+        The offset of a flat array, or the `hdf5_chunks.Rows`.
+    """
+
+    path: str
+    stamp: tuple[int, int, int, int]
+    reader: Any
+    shape: Shape
+    place: Any
+
+    def __call__(self, options: MoveOptions) -> Reader:
+        """Return an open reader, if the file is unchanged."""
+        with hdf5.reading(self.path):
+            found = self.reader.at(self.path, self.shape, self.place)
+        if _stamp(os.stat(self.path)) != self.stamp:
+            found.close()
+            raise IoFailed(f"{self.path} has changed since the move began")
+        return found
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return begin and end of all pieces in the file."""
+        if isinstance(self.place, int):
+            return [(self.place, self.place + _nbytes(self.reader, self.shape))]
+        return [(offset, offset + size) for *_, offset, size, _ in self.place]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Last:
+    """A file that was compared: its size, what is between its joined elements, and these."""
+
+    nbytes: int
+    gaps: list[tuple[int, int]]
+    between: list[bytes]
+    joined: dict[str, Elements]
+
+
 class Alike:
     """Many files. One `contents` at a time.
 
@@ -64,6 +122,8 @@ class Alike:
         self._along, self._as_stored = along, as_stored
         #: By the name, and what is stored: as many as there are variants.
         self._kinds: dict[Any, _Kind] = {}
+        self._last: _Last | None = None
+        self._misses = 0
 
     @contextlib.contextmanager
     def contents(self, path: str) -> Iterator[dict[str, Described]]:
@@ -76,22 +136,60 @@ class Alike:
         IoFailed
             It cannot be read, also while it is open.
         """
+        with hdf5.reading(path):
+            stamp = _stamp(os.stat(path))
         with hdf5.reading(path), hdf5.open_file(path) as file:
             stored = _stored(file)
             if stored is None:
                 datasets = hdf5.tree(file, self._as_stored).datasets
                 stored = {name: (dataset.id, None) for name, dataset in datasets.items()}
-            stamp = _stamp(path)
             is_plain = file.userblock_size == 0 and file.id.get_intent() == h5py.h5f.ACC_RDONLY
             found = {}
             for name, (held, said) in stored.items():
                 kind = self._kinds.get((name, said)) or self._learnt(path, name, held, said)
                 if kind.one is not None:
-                    opener = _opener(path, kind, held, stamp) if kind.reader and is_plain else None
+                    place = _place(kind, held, stamp[0]) if kind.reader and is_plain else None
+                    elements = Elements(path, stamp, kind.reader, held.shape, place)
                     found[name] = dataclasses.replace(
-                        kind.one, array=held, shape=held.shape, open=opener
-                    )
+                        kind.one, array=held, shape=held.shape,
+                        open=None if place is None else elements,
+                    )  # fmt: skip
             yield found
+
+    def remember(self, path: str, found: dict[str, Described]) -> None:
+        """Let the next file be compared with this one, which is open, and as it must be."""
+        self._last = None
+        joined = {name: one.open for name, one in found.items() if self._along in one.dims}
+        rest = [one.array for one in found.values() if self._along not in one.dims]
+        if self._misses > MOST_MISSES or None in joined.values() or not all(map(_is_inside, rest)):
+            return
+        stamp, gaps, at = next(iter(joined.values())).stamp, [], 0
+        for begin, end in sorted(run for one in joined.values() for run in one.runs()):
+            if begin > at:
+                gaps.append((at, begin))
+            at = max(at, end)
+        gaps.append((at, stamp[0]))
+        if len(gaps) <= MOST_GAPS and sum(b - a for a, b in gaps) <= MOST_COMPARED_BYTES:
+            with opened(path, os.O_RDONLY) as fd:
+                self._last = _Last(stamp[0], gaps, _read_all(fd, gaps), joined)
+            if _stamp(os.stat(path)) != stamp:
+                self._last = None
+
+    def twin(self, path: str) -> dict[str, Elements] | None:
+        """Return the joined arrays of a twin of the file that is remembered; None for others."""
+        if (last := self._last) is None:
+            return None
+        with contextlib.suppress(OSError), opened(path, os.O_RDONLY) as fd:  # HDF5 has the words
+            _lock(fd)
+            stamp = _stamp(os.fstat(fd))
+            if stamp[0] == last.nbytes and _read_all(fd, last.gaps) == last.between:
+                self._misses = 0
+                return {
+                    name: dataclasses.replace(one, path=path, stamp=stamp)
+                    for name, one in last.joined.items()
+                }
+        self._misses += 1
+        return None
 
     def _learnt(self, path: str, name: str, held: Any, said: Any) -> _Kind:
         """Describe a dataset, and all that store the same."""
@@ -165,38 +263,43 @@ def _bytes_of(attribute: Any) -> tuple[bytes, Shape, Any]:
     return kind.encode(), values.shape, tuple(values.ravel().tolist())
 
 
-def _opener(path: str, kind: _Kind, held: Any, stamp: Any) -> Any:
-    """Return how to open an array of which the places are known; None if they are not."""
+def _place(kind: _Kind, held: Any, nbytes: int) -> Any:
+    """Return the `place` of `Elements` in a file of a size; None if it is not known."""
     reader, shape, properties = kind.reader, held.shape, held.get_create_plist()
     if not properties.equal(kind.properties):
         return None
     if isinstance(reader, FlatFile):
-        place = held.get_offset()
-        nbytes = math.prod(shape) * reader.spec.dtype.itemsize
-        if place is None or place + nbytes > stamp[2]:
-            return None
-    else:
-        count = math.prod(grid_of(shape, reader.granule))
-        has_usual_edges = hdf5_types.chunk_options(properties) == 0
-        place = hdf5_chunks.rows_of(held) if has_usual_edges and count <= MOST_CHUNKS else None
-        if place is None:
-            return None
-    return functools.partial(_opened, path, reader, shape, place, stamp)
+        offset = held.get_offset()
+        is_within = offset is not None and offset + _nbytes(reader, shape) <= nbytes
+        return offset if is_within else None
+    count = math.prod(grid_of(shape, reader.granule))
+    has_usual_edges = hdf5_types.chunk_options(properties) == 0
+    return hdf5_chunks.rows_of(held) if has_usual_edges and count <= MOST_CHUNKS else None
 
 
-def _opened(
-    path: str, reader: Any, shape: Shape, place: Any, stamp: Any, options: MoveOptions
-) -> Reader:
-    """Return a reader of an array of known places, if its file is unchanged."""
-    with hdf5.reading(path):
-        found = reader.at(path, shape, place)
-    if _stamp(path) != stamp:
-        found.close()
-        raise IoFailed(f"{path} has changed since the move began")
-    return found
+def _nbytes(reader: Reader, shape: Shape) -> int:
+    return math.prod(shape) * reader.spec.dtype.itemsize
 
 
-def _stamp(path: str) -> tuple[int, int, int, int]:
+def _is_inside(held: Any) -> bool:
+    """Return whether the elements of a dataset are in its file."""
+    properties = held.get_create_plist()
+    return properties.get_external_count() == 0 and properties.get_layout() != h5py.h5d.VIRTUAL
+
+
+def _lock(fd: int) -> None:
+    """Lock a file that is compared as HDF5 does, which raises OSError if it is being written."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as e:
+        if e.errno != errno.ENOSYS:  # the file system has locks
+            raise
+
+
+def _read_all(fd: int, gaps: list[tuple[int, int]]) -> list[bytes]:
+    return [read_fully(fd, end - begin, begin) for begin, end in gaps]
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
     """Identify a file and its state."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev

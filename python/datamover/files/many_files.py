@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import glob
 import itertools
 import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ class Many(Way):
         if isinstance(said, GrowingOptions) and said.most and said.most[axis] is not None:
             most = with_length(said.most, axis, _total(parts))
             said = dataclasses.replace(said, most=most)
-        return source, said, functools.partial(self._open, name)
+        return source, said, partial(self._open, name)
 
     def _open(self, name: str, source: str, options: MoveOptions) -> JoinedArray:
         axis, parts = self._joined[name]
@@ -160,19 +160,26 @@ class Many(Way):
         }
         wanted = _units(first)
         for path in self._paths:
-            with self._contents(path) as found:
-                self._compare(path, first, found, digests)
-                length = _length(path, found, axes, self._along)
-                if length == 0:
-                    raise IoFailed(f"{path} has no records along {self._along!r}; leave it out")
-                units = wanted if _is_alike(found, first) else _units(found)
-                for name in axes:
-                    convert = self._conversion(path, name, found[name], units[name], wanted[name])
-                    opener = found[name].open or functools.partial(_opened, path, name)
-                    parts[name].append(Part(path, length, opener, convert))
-                    if name in times:
-                        values = self._times(path, name, elements(found[name]), convert)
-                        times[name].append((path, values))
+            openers: dict[str, Any] | None = self._alike.twin(path)
+            if openers is not None:  # what was found of the file before holds
+                values = {n: _read(openers[n]) for n in times}
+            else:
+                with self._contents(path) as found:
+                    self._compare(path, first, found, digests)
+                    length = _length(path, found, axes, self._along)
+                    if length == 0:
+                        raise IoFailed(f"{path} has no records along {self._along!r}; leave it out")
+                    units = wanted if _is_alike(found, first) else _units(found)
+                    conversions = {
+                        n: self._conversion(path, n, found[n], units[n], wanted[n]) for n in axes
+                    }
+                    openers = {n: found[n].open or partial(_opened, path, n) for n in axes}
+                    values = {n: elements(found[n]) for n in times}
+                    self._alike.remember(path, found)
+            for name, convert in conversions.items():
+                parts[name].append(Part(path, length, openers[name], convert))
+            for name, of_file in values.items():
+                times[name].append((path, self._times(path, name, of_file, conversions[name])))
         for name, of_files in times.items():
             is_time = cf_time.is_time(first[name].attributes.get("units"))
             self._check_order(name, is_time, *zip(*of_files, strict=True))
@@ -343,6 +350,14 @@ def _units(of: dict[str, Described]) -> dict[str, tuple[Any, Any]]:
         said |= one.attributes
         calendar = cf_time.calendar_of(said["calendar"])
         found[name] = (said["units"], calendar if cf_time.is_time(said["units"]) else None)
+    return found
+
+
+def _read(opener: Any) -> np.ndarray:
+    """Read a small array."""
+    with contextlib.closing(opener(MoveOptions())) as reader:
+        found = np.empty(reader.spec.shape, reader.spec.dtype)
+        reader.read((0,) * found.ndim, found)
     return found
 
 
