@@ -26,7 +26,8 @@ from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.addresses import failing, needing
 from datamover.files.chunk_boxes import ChunkedArray, read_fully, read_into
 from datamover.files.chunk_grid import several_extents
-from datamover.files.formats import ArraySpec, MoveOptions, Shape, grid_of
+from datamover.files.flat import FlatFile
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, grid_of
 from datamover.files.hdf5_types import h5py
 
 COMPRESSORS = ("none", "gzip")
@@ -65,11 +66,14 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         flags = os.O_RDONLY | os.O_CLOEXEC
         return -1 if self._data is not None else os.open(self._place[0], flags)
 
-    def at(self, path: str, shape: Shape, rows: Rows) -> ChunkedDataset:
+    def at(self, path: str, shape: Shape, rows: Rows) -> Reader:
         """Return the same dataset in another file, which HDF5 does not open, with its chunks."""
+        spec = dataclasses.replace(self.spec, shape=shape)
+        sizes = [size for *_, size, _ in rows]
+        if not self._filters and shape == self.granule and sizes == [spec.nbytes]:
+            return FlatFile(path, spec, rows[0][-3], writable=False)
         found = copy.copy(self)
-        found._place = path, self._place[1]
-        found.spec = dataclasses.replace(self.spec, shape=shape)
+        found._place, found.spec = (path, self._place[1]), spec
         found._index = numbered(rows, shape, self.granule)
         found._fd = found._opened_bytes()
         return found

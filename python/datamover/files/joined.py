@@ -31,6 +31,9 @@ from datamover.files.zarr_traits import attributes_of, missing_from_zarr, traits
 MOST_OPEN = 40
 #: Maximum size of a box that is a whole file because its chunks do not fit its length.
 WHOLE_FILE_BYTES = 1 << 24
+#: Smaller boxes, as those of files of a single record, are read together up to this size, and this
+#: part of the memory limit.
+SMALL_BYTES, SMALL_PARTS = 1 << 18, 64
 
 #: Attributes that determine what elements mean, besides units of time.
 MEANING = (
@@ -209,7 +212,6 @@ class JoinedArray(Reader):
         self, name: str, parts: Sequence[Part], axis: int, spec: ArraySpec, options: MoveOptions
     ):
         self._name, self._parts, self._axis, self._first = name, parts, axis, spec
-        self._options = options
         ends = np.cumsum([part.length for part in parts]).tolist()
         self._begins = [0, *ends[:-1]]
         self.spec = dataclasses.replace(spec, shape=with_length(spec.shape, axis, ends[-1]))
@@ -218,9 +220,9 @@ class JoinedArray(Reader):
         self._opened = functools.lru_cache(MOST_OPEN)(
             lambda k: _Held(parts[k], options, wanted(parts[k].begin + parts[k].length), spec.dtype)
         )
-        self.granule: Shape = self._boxes(self._opened(len(parts) - 1).reader)
+        self.granule: Shape = self._boxes(self._opened(len(parts) - 1).reader, options.max_bytes)
 
-    def _boxes(self, reader: Any) -> Shape:
+    def _boxes(self, reader: Any, max_bytes: int) -> Shape:
         """Return the boxes that are read as a whole: chunks, or files if chunks end within them."""
         has_chunks = not reader.is_flat
         chunks = reader.granule if has_chunks else chunk_shape(self._first, MoveOptions())
@@ -233,6 +235,9 @@ class JoinedArray(Reader):
             if math.prod(found) * self.spec.dtype.itemsize <= WHOLE_FILE_BYTES:
                 along = usual
         found[self._axis] = along
+        most_bytes = min(SMALL_BYTES, max_bytes // SMALL_PARTS)
+        several = most_bytes // max(1, math.prod(found) * self.spec.dtype.itemsize)
+        found[self._axis] = along * max(1, min(several, self.spec.shape[self._axis] // along))
         return tuple(found)
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
