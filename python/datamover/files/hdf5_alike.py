@@ -6,7 +6,7 @@ and attributes of a file as they are stored, in a fraction of the time of h5py's
 was not seen before is decoded. The places of elements are kept: they are read without HDF5.
 
 Of a file with the same bytes as the one before, except at the places of joined elements, HDF5 would
-say the same: it is a twin, which HDF5 does not open.
+report the same: it is a twin, which HDF5 does not open.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCALES = b"DIMENSION_LIST"
 #: Maximum number of chunks of an array in one file of which the places are kept.
 MOST_CHUNKS = 64
 #: Maximum number, and bytes together, of pieces that are compared with those of a twin.
-MOST_GAPS, MOST_COMPARED_BYTES = 256, 1 << 20
+MOST_GAPS, MOST_COMPARED_BYTES = 256, 1 << 22
 #: After so many files in a row that are no twins, none is expected.
 MOST_MISSES = 16
 
@@ -59,7 +59,7 @@ class _Kind:
     reader: Any = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Elements:
     """The elements of an array in a file that is not open; called, it opens them, as of a `Part`.
 
@@ -147,13 +147,12 @@ class Alike:
             found = {}
             for name, (held, said) in stored.items():
                 kind = self._kinds.get((name, said)) or self._learnt(path, name, held, said)
-                if kind.one is not None:
-                    place = _place(kind, held, stamp[0]) if kind.reader and is_plain else None
-                    elements = Elements(path, stamp, kind.reader, held.shape, place)
-                    found[name] = dataclasses.replace(
-                        kind.one, array=held, shape=held.shape,
-                        open=None if place is None else elements,
-                    )  # fmt: skip
+                if kind.one is None:
+                    continue
+                shape, opener = held.shape, None
+                if kind.reader and is_plain and (place := _place(kind, held, stamp[0])) is not None:
+                    opener = Elements(path, stamp, kind.reader, shape, place)
+                found[name] = dataclasses.replace(kind.one, array=held, shape=shape, open=opener)
             yield found
 
     def remember(self, path: str, found: dict[str, Described]) -> None:
@@ -208,9 +207,9 @@ class Alike:
 
 
 def _stored(file: Any) -> dict[str, tuple[Any, Any]] | None:
-    """Return datasets, and what determines their descriptions, by name; None if names do not.
+    """Return the identifiers of datasets, and what `_said` returns for each, by name.
 
-    That is None, too, if it is not of a simple type.
+    None if an object has several names, or one that NetCDF or Python shows in another way.
     """
     links: list[tuple[bytes, int, int]] = []
     root = h5py.h5g.open(file.id, b"/")
@@ -231,7 +230,7 @@ def _stored(file: Any) -> dict[str, tuple[Any, Any]] | None:
 
 
 def _said(held: Any, by_place: dict[int, bytes]) -> Any:
-    """Return what a dataset stores that determines its description; None if that is not simple."""
+    """Return what a dataset stores that determines its description; None for unusual types."""
     space, properties, attributes = held.get_space(), held.get_create_plist(), set[bytes]()
     is_chunked = properties.get_layout() == h5py.h5d.CHUNKED
     said = [held.get_type().encode(), space.get_simple_extent_type()]

@@ -74,7 +74,7 @@ class Described:
     dims: tuple[str | None, ...]
     attributes: dict[str, Any]
     kind: bytes | None = None
-    open: Callable[[MoveOptions], Any] | None = None
+    open: Any = None
 
 
 @contextlib.contextmanager
@@ -161,7 +161,7 @@ def elements(one: Described, first: int = 0, end: int | None = None) -> np.ndarr
     return found
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Part:
     """The part of a joined array in one file.
 

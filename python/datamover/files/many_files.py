@@ -237,7 +237,7 @@ class Many(Way):
         for name, one in found.items():
             wanted = first[name]
             axis = len(one.dims) if name in digests else wanted.dims.index(self._along)
-            pairs = {
+            pairs: dict[str, tuple[Any, Any]] = {
                 "dimensions": (one.dims, wanted.dims),
                 "shape": tuple(d.shape[:axis] + d.shape[axis + 1 :] for d in (one, wanted)),
             }
@@ -250,9 +250,7 @@ class Many(Way):
                 }
             for what, (here, there) in pairs.items():
                 if here != there and repr(here) != repr(there):  # NaN differs from itself
-                    raise Mismatch(
-                        f"{named(path, name)} has {what} {here}, {there} in {self.base}"
-                    )
+                    raise Mismatch(f"{named(path, name)} has {what} {here}, {there} in {self.base}")
             if one.kind and wanted.kind and one.kind != wanted.kind:
                 raise Mismatch(f"{named(path, name)} has another HDF5 type than in {self.base}")
             if name in digests and digest_of(one) != digests[name]:
