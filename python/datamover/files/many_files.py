@@ -237,7 +237,7 @@ class Many(Way):
         for name, one in found.items():
             wanted = first[name]
             axis = len(one.dims) if name in digests else wanted.dims.index(self._along)
-            pairs: dict[str, tuple[Any, Any]] = {
+            pairs: dict[str, Any] = {
                 "dimensions": (one.dims, wanted.dims),
                 "shape": tuple(d.shape[:axis] + d.shape[axis + 1 :] for d in (one, wanted)),
             }
