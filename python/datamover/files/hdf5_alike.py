@@ -108,7 +108,7 @@ class _Last:
 
 
 class Alike:
-    """Many files. One `contents` at a time.
+    """Many files, which are read one after the other.
 
     Parameters
     ----------
