@@ -506,7 +506,7 @@ def test_each_array_is_made_once_and_its_file_opened_once(tmp_path, monkeypatch)
         monkeypatch.setattr(module, name, call)
 
     counted(zarr, "create_array", "made")
-    counted(h5py, "File", "opened")
+    counted(h5py.h5f, "open", "opened")
     counted(move_job, "plan_move", "planned")
     whole_hdf5._refused.cache_clear()
     move(tmp_path / "a.h5", tmp_path / "b.zarr")
