@@ -58,7 +58,7 @@ void bind_groups(nb::module_& m) {
     m.def(
         "fail",
         [](std::uintptr_t comm, const std::string& message) {
-            group_at(comm)->fail(Error(ErrorCode::peer_failed, message));
+            group_at(comm)->failures().fail(Error(ErrorCode::peer_failed, message));
         },
         "comm_address"_a, "message"_a, Released());
     // The same on all communicators that the library has used. Nothing where MPI has ended.

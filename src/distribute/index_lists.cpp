@@ -198,6 +198,8 @@ private:
                              partner.nprocs(), " processes, the lists over ", all, " and ",
                              group_->size());
         const std::size_t before = asked_.size();
+        // At once an error, if the memory does not suffice for all.
+        asked_.reserve(before + static_cast<std::size_t>(partner.local_elems(group_->rank())));
         for_each_own(partner, shape_, group_->rank(),
                      [&](std::int64_t index) { asked_.push_back(index); });
         merge_asked(before);
