@@ -2,6 +2,7 @@
 // What was measured by this program and earlier ones: transport choices and rates, and their file.
 #include "tuning.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -57,6 +58,17 @@ void put(WordDigest& digest, const ArrayPart& part) {
     }
 }
 
+struct Memory {
+    std::mutex mutex;
+    std::map<std::int64_t, std::string> fastest;
+};
+
+/// Never destroyed.
+Memory& tuning_memory() {
+    static auto* memory = new Memory;
+    return *memory;
+}
+
 /// Of the machine and the software that moves.
 std::int64_t system_digest() {
     static const std::int64_t made = [] {
@@ -88,21 +100,6 @@ std::int64_t tuning_key(const mpi::ProcessGroup& group, const Moves& moves,
         for (const Side side : both_sides) put(digest, motion.array[side]);
     return digest.value();
 }
-
-namespace {
-
-struct Memory {
-    std::mutex mutex;
-    std::map<std::int64_t, std::string> fastest;
-};
-
-/// Never destroyed.
-Memory& tuning_memory() {
-    static auto* memory = new Memory;
-    return *memory;
-}
-
-}  // namespace
 
 std::string remembered_transports(const mpi::ProcessGroup& group, const Moves& moves,
                                   const MoverOptions& options) {
@@ -169,8 +166,8 @@ bool may_be_replaced(const std::string& path) {
     if (!fs::exists(path)) return true;
     if (!fs::is_regular_file(path)) return false;
     std::ifstream file(path);
-    std::string words(std::string_view(first_words).size(),
-                      '\0');  // the first line may have no end
+    // The first line may have no end.
+    std::string words(std::string_view(first_words).size(), '\0');
     file.read(words.data(), std::ssize(words));
     return fs::file_size(path) == 0 || (file && words == first_words);
 }
@@ -205,13 +202,8 @@ std::string tuning_file_path() {
     const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
     // As it is agreed, what is no absolute path is none.
     if (cache.starts_with('/')) return cache + "/datamover/tuning";
-#ifdef __APPLE__
-    const char* folder = "/Library/Caches";
-#else
-    const char* folder = "/.cache";
-#endif
     std::error_code failed;
-    return fs::is_directory(home, failed) ? home + folder + "/datamover/tuning" : "";
+    return fs::is_directory(home, failed) ? home + "/.cache/datamover/tuning" : "";
 }
 
 std::string find_in_tuning_file(const std::string& path, std::int64_t key) noexcept {
@@ -250,9 +242,8 @@ constexpr std::size_t rate_count = sizeof(TransportRates) / sizeof(double);
 using RateNumbers = std::array<double, rate_count>;
 
 bool make_sense(const TransportRates& rates) {
-    for (const double rate : std::bit_cast<RateNumbers>(rates))
-        if (!(rate >= 0) || !std::isfinite(rate)) return false;
-    return true;
+    return std::ranges::all_of(std::bit_cast<RateNumbers>(rates),
+                               [](double rate) { return rate >= 0 && std::isfinite(rate); });
 }
 
 /// What the system calls the first processor; of another system nothing is known.
@@ -281,18 +272,15 @@ std::string as_text(const TransportRates& rates) {
 }
 
 /// Nothing where a text holds something else.
-std::optional<TransportRates> from_text(const std::string& text) {
+std::optional<TransportRates> from_text(std::string text) {
+    std::ranges::replace(text, ',', ' ');
+    std::istringstream words(text);
+    words.imbue(std::locale::classic());
     RateNumbers numbers{};
-    const char *at = text.data(), *end = at + text.size();
-    for (std::size_t i = 0; i < rate_count; ++i) {
-        const auto [behind, failed] = std::from_chars(at, end, numbers[i]);
-        const bool last = i + 1 == rate_count;
-        if (failed != std::errc{} || (behind == end) != last || (!last && *behind != ','))
-            return {};
-        at = behind + 1;
-    }
+    for (double& number : numbers) words >> number;
     const auto rates = std::bit_cast<TransportRates>(numbers);
-    return make_sense(rates) ? std::optional(rates) : std::nullopt;
+    if (!words || !(words >> std::ws).eof() || !make_sense(rates)) return {};
+    return rates;
 }
 
 struct SharedRates {
@@ -300,8 +288,7 @@ struct SharedRates {
     TransportRates rates;
 
     SharedRates() {
-        const std::string path = tuning_file_path();
-        const std::string kept = path.empty() ? "" : find_in_tuning_file(path, key());
+        const std::string kept = find_in_tuning_file(tuning_file_path(), key());
         rates = from_text(kept).value_or(TransportRates{});
     }
 };

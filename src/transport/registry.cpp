@@ -185,8 +185,7 @@ std::string manners_of(std::string_view name) {
 /// For an error: not a book.
 std::string shown(std::string_view text) {
     constexpr std::size_t most = 60;
-    if (text.size() <= most) return std::string(text);
-    return concat(text.substr(0, most), "…");
+    return concat(text.substr(0, most), text.size() > most ? "…" : "");
 }
 
 void check_name(std::string_view name, std::string_view words) {
