@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the commands print on a terminal, also from processes under mpiexec: errors, bold words."""
+"""Output of the commands on a terminal, also from processes under mpiexec: errors, bold words."""
 
 from __future__ import annotations
 

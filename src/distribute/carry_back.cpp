@@ -91,7 +91,8 @@ private:
         });
         if (dense && anyone) source.place = share(source.base, bytes_of(s_.received(), c));
         if (source.place || (dense && !anyone)) return;
-        const auto copy = memory::SegmentPool::of_process().allocate(bytes_of(copy_starts_.back(), c));
+        const auto copy =
+            memory::SegmentPool::of_process().allocate(bytes_of(copy_starts_.back(), c));
         staged_bytes_ += bytes_of(copy_starts_.back(), c);
         for (int r = 0; r < s_.nprocs(); ++r)
             copy_values(c, portion_.first[at(r)], portion_.given[at(r)],

@@ -54,7 +54,8 @@ void measure(const State& of, NodeSlot& slot, std::int64_t elem_bytes, bool in_p
     // Room for what arrives, which may be a little more than what is given.
     std::vector<std::byte> data(2 * sample_bytes);
     const ElementColumn column{data.data(), elem_bytes, elem_bytes};
-    const auto memory = memory::SegmentPool::of_process().allocate(in_place ? 0 : s.received() * elem_bytes);
+    const auto memory =
+        memory::SegmentPool::of_process().allocate(in_place ? 0 : s.received() * elem_bytes);
     const ElementBuffer result{memory->data, memory->bytes, memory};
     const Buffer buffer{data.data(), elem_bytes, 2 * elems, scratch_elems(s, elem_bytes)};
     for (const std::string& name : candidates) {

@@ -362,7 +362,7 @@ class TestTurns:
     def test_each_process_starts_movers_in_an_order_of_its_own(self, comm, rng, transport):
         plan = rows_to_columns(2 * comm.size, comm.size)
         pairs = [arrays(comm, plan, False) for _ in range(4)]
-        movers = [dm.Mover(plan, *pair, transport=transport) for pair in pairs]
+        movers = [dm.Mover(plan, *pair, transport=transport, comm=comm) for pair in pairs]
         senders = np.arange(comm.size).repeat(2)[:, None]
         for step in range(20):
             for k, (a, _) in enumerate(pairs):
@@ -400,10 +400,10 @@ class TestTurns:
         """Made by all in one order, freed by each process in an order of its own."""
         plan = rows_to_columns(comm.size, comm.size)
         a, b = arrays(comm, plan, False)
-        kept = [dm.Mover(plan, a, b, transport=transport) for _ in range(4)]
+        kept = [dm.Mover(plan, a, b, transport=transport, comm=comm) for _ in range(4)]
         for step in range(100):
             kept[local_order(rng, comm)[0]] = None
-            made = dm.Mover(plan, a, b, transport=transport)
+            made = dm.Mover(plan, a, b, transport=transport, comm=comm)
             kept[kept.index(None)] = made
             if step % 10 == 0:
                 a[...] = step + comm.rank

@@ -275,7 +275,7 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
 
 
 def _can_become(own: np.dtype, dtype: Any) -> bool:
-    """Return whether the numbers of an attribute fit another type; enumerations are no numbers."""
+    """Return whether the numbers of an attribute fit another type; enumerations are not numbers."""
     return own.kind in "iufc" and own.metadata is None and np.can_cast(own, dtype, "same_kind")
 
 
