@@ -91,7 +91,9 @@ class InterruptedByPython : public nb::python_error, public Interruption {};
 class AloneInPython : public stream::Together {
 public:
     void check_interrupted() override {
-        if (signal_handler_raised()) throw InterruptedByPython();
+        if (!signal_handler_raised()) return;
+        const nb::gil_scoped_acquire acquired;  // the exception takes what the handler raised
+        throw InterruptedByPython();
     }
 };
 
