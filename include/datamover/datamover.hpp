@@ -15,6 +15,7 @@
 #include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
 #include "datamover/block_cyclic.hpp"
+#include "datamover/block_grid.hpp"
 #include "datamover/element_columns.hpp"
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"

@@ -285,12 +285,8 @@ std::optional<TransportRates> from_text(std::string text) {
 
 struct SharedRates {
     std::mutex mutex;
-    TransportRates rates;
-
-    SharedRates() {
-        const std::string kept = find_in_tuning_file(tuning_file_path(), key());
-        rates = from_text(kept).value_or(TransportRates{});
-    }
+    TransportRates rates =
+        from_text(find_in_tuning_file(tuning_file_path(), key())).value_or(TransportRates{});
 };
 
 SharedRates& shared_rates() {
