@@ -399,6 +399,9 @@ void bind_plan(nb::module_& m) {
                       " to ", plan.destination().describe(), ">");
     });
     add_bytes(c);
+    // Not by its bytes: plans with index lists that only their process knows have none.
+    c.def("__copy__", [](const MotionPlan& plan) { return plan; });
+    c.def("__deepcopy__", [](const MotionPlan& plan, nb::handle) { return plan; }, "memo"_a);
     c.def_static("from_bytes", &of_bytes<MotionPlan>, "bytes"_a)
         .def("save", &MotionPlan::save, "path"_a)
         /// The plan in a file that `save` wrote. Raises IoFailed, or as `from_bytes`.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Partial index lists, known to one process each: move the same elements as complete lists."""
 
+import copy
 import pickle
 
 import drawn
@@ -224,3 +225,14 @@ def test_an_array_of_another_shape_is_no_rows(comm):
     whole = np.zeros((4, 6)) if comm.rank == 0 else None
     with pytest.raises(dm.Mismatch, match=r"has shape \(4, 6\), its layout requires \(24\)"):
         dm.Mover(dm.redistribute(rows, ranges), whole, whole, comm=comm)
+
+
+def test_a_plan_between_lists_that_only_their_process_knows_is_copied(comm):
+    own = np.arange(2 * comm.rank, 2 * comm.rank + 2)
+    near = (own + 1) % (2 * comm.size)
+    owned, other = dm.advanced.index_lists(2 * comm.size, own, near, comm=comm)
+    plan = dm.redistribute(owned, other)
+    for copied in (copy.copy(plan), copy.deepcopy(plan)):
+        seen = np.zeros(2)
+        dm.Mover(copied, own * 10.0, seen, comm=comm)()
+        assert (seen == near * 10.0).all()
