@@ -336,3 +336,14 @@ def test_arrays_without_elements_keep_the_extents_of_their_chunks(comm, place):
         run.append()
     assert zarr.open_group(f"{place}/a.zarr", mode="r")["u"].chunks == (1, 1, 5)
     comm.barrier()
+
+
+def test_an_array_that_was_closed_is_not_appended(comm, place):
+    layout = dm.BlockCyclic((8 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    u = dm.Array(layout, "f8", comm=comm)
+    with dm.series(f"{place}/run.zarr", {"u": u}, chunks={"u": (8, 6)}, comm=comm) as run:
+        run.append()
+        u.close()
+        with pytest.raises(dm.errors.InvalidState, match="closed"):
+            run.append()
+        assert run.steps == 1

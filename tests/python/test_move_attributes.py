@@ -429,3 +429,28 @@ def test_labels_that_cannot_be_read_are_an_error(tmp_path):
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert "a.h5 is not a readable HDF5 file" in done.stderr
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_missing_values_that_are_no_plain_numbers_are_copied_as_stored(tmp_path):
+    """If elements are converted, only numbers become numbers of the new type."""
+    triples = np.arange(1.0, 7.0).reshape(2, 3)
+    types = {
+        "array": (h5py.h5t.array_create(h5py.h5t.IEEE_F64LE, (3,)), (2,), triples),
+        "enum": (h5py.h5t.enum_create(h5py.h5t.STD_I8LE), (), np.int8(1)),
+        "bits": (h5py.h5t.STD_B8LE.copy(), (), np.uint8(5)),
+    }
+    types["enum"][0].enum_insert(b"one", 1)
+    for name, (kind, shape, values) in types.items():
+        source, output = tmp_path / f"{name}.h5", tmp_path / f"{name}_out.h5"
+        with h5py.File(source, "w") as file:
+            held = file.create_dataset("u", data=np.ones(4))
+            space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
+            made = h5py.h5a.create(held.id, b"missing_value", kind, space)
+            made.write(np.ascontiguousarray(values), kind)
+        move(f"{source}:/u", f"{output}:/u", output_dtype="f4")
+        with h5py.File(source) as before, h5py.File(output) as after:
+            found = h5py.h5a.open(after["u"].id, b"missing_value")
+            assert found.get_type().equal(kind) and found.shape == shape
+            np.testing.assert_array_equal(
+                after["u"].attrs["missing_value"], before["u"].attrs["missing_value"]
+            )

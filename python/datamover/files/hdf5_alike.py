@@ -83,11 +83,12 @@ class Elements:
 
     def __call__(self, options: MoveOptions) -> Reader:
         """Return an open reader, if the file is unchanged."""
-        with hdf5.reading(self.path):
+        with hdf5.reading(self.path), contextlib.ExitStack() as opened:
             found = self.reader.at(self.path, self.shape, self.place)
-        if _stamp(os.stat(self.path)) != self.stamp:
-            found.close()
-            raise IoFailed(f"{self.path} has changed since the move began")
+            opened.callback(found.close)
+            if _stamp(os.stat(self.path)) != self.stamp:
+                raise IoFailed(f"{self.path} has changed since the move began")
+            opened.pop_all()
         return found
 
     def runs(self) -> list[tuple[int, int]]:
@@ -241,8 +242,11 @@ def _said(held: Any, by_place: dict[int, bytes]) -> Any:
             said.append((name, *_bytes_of(h5py.h5a.open(held, name))))
         if SCALES in attributes:
             for dim in range(held.rank):
+                if h5py.h5ds.get_num_scales(held, dim) == 0:  # of which `iterate` is an error
+                    said.append(None)
+                    continue
                 place = h5py.h5ds.iterate(held, dim, lambda scale: h5py.h5o.get_info(scale).addr)
-                said.append(place and by_place[place])
+                said.append(by_place[place])
         return tuple(said)
     except (OSError, TypeError, ValueError, RuntimeError, LookupError):
         return None

@@ -259,10 +259,9 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
         values, memory = memory_for(kind, space)
         if values is not None:
             opened.read(values, memory)
-            given = None if dtype is None else np.asarray(held.attrs[name])
-            if given is not None and _can_become(given.dtype, dtype):
+            if dtype is not None and _can_become(kind, dtype):
                 with np.errstate(all="ignore"):
-                    values = given.astype(dtype)
+                    values = np.asarray(held.attrs[name]).astype(dtype)
                 kind = memory = h5py.h5t.py_create(dtype)
     except Error:  # of a server
         raise
@@ -274,9 +273,15 @@ def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) 
     return ""
 
 
-def _can_become(own: np.dtype, dtype: Any) -> bool:
-    """Return whether the numbers of an attribute fit another type; enumerations are not numbers."""
-    return own.kind in "iufc" and own.metadata is None and np.can_cast(own, dtype, "same_kind")
+def _can_become(kind: Any, dtype: Any) -> bool:
+    """Return whether numbers of an HDF5 type fit another type; enumerations are not numbers."""
+    if kind.get_class() in (h5py.h5t.ENUM, h5py.h5t.BITFIELD, h5py.h5t.ARRAY):
+        return False
+    try:
+        own = kind.dtype
+    except (TypeError, ValueError):  # a type that NumPy does not have
+        return False
+    return own.kind in "iufc" and np.can_cast(own, dtype, "same_kind")
 
 
 def memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:

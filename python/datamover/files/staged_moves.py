@@ -388,8 +388,11 @@ class Work:
                 self.execute(moves)
 
     def transfer_direct(self) -> None:
-        """Read or write the arrays that need no mover. Collective."""
+        """Read or write the arrays that need no mover, if none was closed. Collective."""
         with together(self._comm):
+            for name in {name for name, _, _ in self.direct}:
+                if isinstance(array := self._items[name].array, Array):
+                    array._require_open()
             self.transfer_parts(self.direct)
 
     def transfer_parts(self, parts: Iterable[Part]) -> None:
