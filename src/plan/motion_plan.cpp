@@ -32,6 +32,7 @@ PerSide<std::vector<WorkedOut::OwnedTerm>> terms_by_rank(const MotionPlan& plan)
 }  // namespace
 
 std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Side side) {
+    if (plan.size() == 1) return {0};  // sorting takes longer than to find that it is another's
     const auto& terms = WorkedOut::of(plan).terms.get([&] { return terms_by_rank(plan); })[side];
     std::vector<std::int64_t> found;
     for (const std::int64_t of : {WorkedOut::any_rank, rank}) {
@@ -117,11 +118,12 @@ PlanTerm canonical(const PlanLayouts& layouts, PlanTerm term) {
     if (auto* s = std::get_if<SectionCopy>(&term)) {
         for (Point* step : {&s->source_step, &s->destination_step})
             if (all_ones(*step)) *step = {};
-        s->flip = plan::flips_in(s->flip,
-                                 plan::strided_shape(s->destination_region, s->destination_step));
+        if (!s->flip.empty())
+            s->flip = plan::flips_in(
+                s->flip, plan::strided_shape(s->destination_region, s->destination_step));
     }
     auto* r = std::get_if<Redistribution>(&term);
-    if (r) r->flip = plan::flips_in(r->flip, r->destination_region.shape());
+    if (r && !r->flip.empty()) r->flip = plan::flips_in(r->flip, r->destination_region.shape());
     if (r && std::ranges::is_sorted(r->axes)) r->axes.clear();
     // These hold every element of their domains; without replicas, once.
     const auto hold = [&](std::int64_t most_replicas) {

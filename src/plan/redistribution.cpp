@@ -118,6 +118,7 @@ private:
     /// All combinations of a peer of each dimension of t.
     void with_grid(const BlockCyclic& grid, const Region& w) const {
         std::vector<std::vector<AxisPeer>> peers;
+        peers.reserve(f_.axes.size());
         Point counts = f_.extent;
         for (int k = 0; k < counts.dims(); ++k) {
             peers.push_back(peers_along(grid, w, k));
@@ -242,8 +243,8 @@ SectionFrame::SectionFrame(const Redistribution& term)
         axes.resize(static_cast<std::size_t>(extent.dims()));
         std::iota(axes.begin(), axes.end(), 0);
     }
-    flip.resize(axes.size());
-    const Region from = oriented(Side::source, term.source_region);
+    const Region& region = term.source_region;
+    const Region from = flip.empty() ? region : oriented(Side::source, region);
     for (int k = 0; k < extent.dims(); ++k) source_lo[k] = from.lo()[dim(Side::source, k)];
 }
 
@@ -261,7 +262,7 @@ Region SectionFrame::oriented(Side side, const Region& region) const {
 std::vector<AxisSet> SectionFrame::oriented_sets(Side side, const Layout& layout,
                                                  std::int64_t block) const {
     std::vector<AxisSet> sets = layout.axis_sets(block);
-    if (side == Side::destination) return sets;
+    if (side == Side::destination || (flip.empty() && std::ranges::is_sorted(axes))) return sets;
     const std::vector<AxisSet> of_layout = sets;
     for (int k = 0; k < extent.dims(); ++k) {
         const AxisSet& set = of_layout[static_cast<std::size_t>(dim(side, k))];
@@ -352,8 +353,7 @@ void pieces_of(const BlockOfTerm& own, const VisitPiece& visit) {
         return own.own == Side::source ? axis_between(near, far, f, w, k)
                                        : axis_between(far, near, f, w, k);
     };
-    const bool flips = std::ranges::find(f.flip, true) != f.flip.end();
-    product_pieces(own, f, held, !flips, axis, visit);
+    product_pieces(own, f, held, f.flip.empty(), axis, visit);
 }
 
 void product_pieces(const BlockOfTerm& own, const SectionFrame& f, const SectionBlock& held,

@@ -53,7 +53,7 @@ struct SectionFrame {
     Point destination_lo;  ///< per destination dimension
     Point extent;          ///< per destination dimension
     std::vector<int> axes;
-    std::vector<bool> flip;  ///< per destination dimension
+    std::vector<bool> flip;  ///< per destination dimension; empty if none is flipped
 
     /// The dimension of a side's array along dimension k of t.
     int dim(Side side, int k) const {
@@ -62,7 +62,7 @@ struct SectionFrame {
     const Point& lo(Side side) const { return side == Side::source ? source_lo : destination_lo; }
     /// -1 along a flipped dimension of the source, else 1.
     int sign(Side side, int k) const {
-        return side == Side::source && flip[static_cast<std::size_t>(k)] ? -1 : 1;
+        return side == Side::source && !flip.empty() && flip[static_cast<std::size_t>(k)] ? -1 : 1;
     }
     Region oriented(Side side, const Region& region) const;  ///< also turns it back
     /// What a block holds, per dimension of t.

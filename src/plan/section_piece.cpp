@@ -134,6 +134,7 @@ Point permuted(const Point& point, const std::vector<int>& axes) {
 }
 
 Region permuted(const Region& region, const std::vector<int>& axes) {
+    if (axes.empty()) return region;
     return {permuted(region.lo(), axes), permuted(region.hi(), axes)};
 }
 
