@@ -29,6 +29,9 @@ void ProductBuilder::append(const Product& product) {
     Nest nest{{product.source_offset_bytes, product.destination_offset_bytes}, {}};
     std::vector<AddressPair> reach;
     Owners owners;
+    nest.axes.reserve(product.axes.size());
+    reach.reserve(product.axes.size());
+    owners.reserve(product.axes.size());
     for (const ProductAxis& axis : product.axes) {
         nest.axes.push_back(
             {{axis.table->size(), {axis.source_stride_bytes, axis.destination_stride_bytes}},

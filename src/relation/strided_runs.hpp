@@ -75,19 +75,19 @@ void for_each_row(const Storage& storage, Emit&& emit) {
 template <class Emit>
 void walk_blocks(const RelationWalk& walk, Emit&& emit) {
     Block held;
-    const auto add = [&](AddressPair start, std::int64_t elems) {
-        if (held.count > 0 && held.start + held.count * walk.elem_bytes == start) {
-            held.count += elems;
+    const auto add = [&](Block& last, AddressPair start, std::int64_t elems) {
+        if (last.count > 0 && last.start + last.count * walk.elem_bytes == start) {
+            last.count += elems;
             return;
         }
-        if (held.count > 0) emit(held);
-        held = {start, elems};
+        if (last.count > 0) emit(last);
+        last = {start, elems};
     };
     walk.visit([&](const StridedRun& r) {
-        if (r.step == walk.elem_bytes)
-            add(r.start, r.elems);
-        else
-            for (std::int64_t i = 0; i < r.elems; ++i) add(r.start + i * r.step, 1);
+        if (r.step == walk.elem_bytes) return add(held, r.start, r.elems);
+        Block last = held;  // stays in registers
+        for (std::int64_t i = 0; i < r.elems; ++i) add(last, r.start + i * r.step, 1);
+        held = last;
     });
     if (held.count > 0) emit(held);
 }
