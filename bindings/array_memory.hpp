@@ -113,9 +113,7 @@ public:
     const std::vector<std::int64_t>& shape() const { return shape_; }
     const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
     /// The range of addresses of its elements, counted from data(); negative strides reach below 0.
-    std::int64_t begin_bytes() const { return begin_bytes_; }
-    std::int64_t end_bytes() const { return end_bytes_; }
-    bool read_only() const { return read_only_; }
+    const AddressBounds& bounds() const { return bounds_; }
 
     /// Throws invalid_argument for a read-only array.
     void require_writable() const {
@@ -175,11 +173,11 @@ private:
 
     void stretch() {
         if (std::find(shape_.begin(), shape_.end(), 0) != shape_.end()) return;
-        end_bytes_ = elem_bytes_;
+        bounds_.end_bytes = elem_bytes_;
         for (std::size_t d = 0; d < shape_.size(); ++d) {
             const std::int64_t reach = (shape_[d] - 1) * strides_bytes_[d];
-            begin_bytes_ += std::min<std::int64_t>(reach, 0);
-            end_bytes_ += std::max<std::int64_t>(reach, 0);
+            bounds_.begin_bytes += std::min<std::int64_t>(reach, 0);
+            bounds_.end_bytes += std::max<std::int64_t>(reach, 0);
         }
     }
 
@@ -187,14 +185,10 @@ private:
     nb::object array_;
     std::byte* data_ = nullptr;
     bool read_only_ = false;
-    std::int64_t elem_bytes_ = 0, begin_bytes_ = 0, end_bytes_ = 0;
+    std::int64_t elem_bytes_ = 0;
+    AddressBounds bounds_;
     std::vector<std::int64_t> shape_, strides_bytes_;
 };
-
-/// The range of addresses of an array's elements.
-inline AddressBounds bounds_of(const ArrayMemory& memory) {
-    return {memory.begin_bytes(), memory.end_bytes()};
-}
 
 /// What happens to elements that go from one array to another: copied as bytes where the types are
 /// the same or one side is a buffer of bare bytes, else converted by NumPy's rules; combined under

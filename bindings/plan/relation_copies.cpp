@@ -39,7 +39,7 @@ BoundArrays bind_copy(const AddressRelation& relation, nb::handle source, nb::ha
     to.require_writable();
     require_elems(from, relation.source_elem_bytes());
     require_elems(to, relation.destination_elem_bytes());
-    return {relation.bind(from.data(), bounds_of(from), to.data(), bounds_of(to), update),
+    return {relation.bind(from.data(), from.bounds(), to.data(), to.bounds(), update),
             nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
 }
 
@@ -48,7 +48,7 @@ BoundArrays bind_gather(const AddressRelation& relation, nb::handle source, nb::
     to.require_writable();
     require_elems(from, relation.source_elem_bytes());
     require_elems(to, relation.source_elem_bytes());
-    return {relation.bind_gather(from.data(), bounds_of(from), to.data(), bounds_of(to)),
+    return {relation.bind_gather(from.data(), from.bounds(), to.data(), to.bounds()),
             nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
 }
 
@@ -89,7 +89,7 @@ BoundArrays bind_scatter(const AddressRelation& relation, nb::handle buffer, nb:
     require_elems(to, relation.destination_elem_bytes());
     if (bare) require_same_elems(relation);
     if (update.is_plain_copy()) require_elems(from, relation.destination_elem_bytes());
-    return {relation.bind_scatter(from.data(), bounds_of(from), to.data(), bounds_of(to), update),
+    return {relation.bind_scatter(from.data(), from.bounds(), to.data(), to.bounds(), update),
             nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
 }
 
@@ -143,7 +143,7 @@ void copy_strided(nb::any source, nb::any destination, Op op, bool around_caches
         throw make_error(ErrorCode::mismatch, "source has shape ",
                          nb::repr(nb::cast(from.shape())).c_str(), ", destination ",
                          nb::repr(nb::cast(to.shape())).c_str());
-    if (from.end_bytes() == from.begin_bytes()) return;
+    if (from.bounds().end_bytes == from.bounds().begin_bytes) return;
     Product product;
     for (std::size_t d = 0; d < from.shape().size(); ++d) {
         const std::int64_t n = from.shape()[d];

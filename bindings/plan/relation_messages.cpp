@@ -14,7 +14,7 @@ std::span<const std::uint8_t> bytes_of(const ArrayMemory& memory, const char* wh
                            memory.shape().size(), " dimensions and elements of ",
                            memory.elem_bytes(), " bytes"));
     return {reinterpret_cast<const std::uint8_t*>(memory.data()),
-            static_cast<std::size_t>(memory.end_bytes())};
+            static_cast<std::size_t>(memory.bounds().end_bytes)};
 }
 
 AddressRelation from_bytes(nb::any buffer, std::optional<std::int64_t> most_elems) {
@@ -34,7 +34,7 @@ NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::any base,
         start = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(base));
     } else {
         const ArrayMemory memory(base, "base");
-        relation.require_inside(of, bounds_of(memory), "base");
+        relation.require_inside(of, memory.bounds(), "base");
         start = memory.data();
     }
     std::vector<std::int64_t> rows;
@@ -50,7 +50,7 @@ NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::any base,
 nb::bytes put(const AddressRelation& relation, nb::any source) {
     const ArrayMemory from(source, "source");
     require_elems(from, relation.source_elem_bytes());
-    relation.require_inside(Side::source, bounds_of(from), from.name());
+    relation.require_inside(Side::source, from.bounds(), from.name());
     return as_bytes(put_message(relation, from.data()));
 }
 
@@ -61,7 +61,7 @@ void accept(nb::any message, nb::any destination, Op op) {
     if (op != Op::replace) update = update_between(to, to, op);
     // Naming the type lets a message with elements of another width be refused.
     if (to.elem_bytes() > 1) update.source_type = update.destination_type = to.scalar_type();
-    accept_put(bytes_of(from, "a put message"), to.data(), bounds_of(to), update);
+    accept_put(bytes_of(from, "a put message"), to.data(), to.bounds(), update);
 }
 
 NumpyArray<std::uint8_t> answer(nb::any request, nb::any source,
@@ -70,7 +70,7 @@ NumpyArray<std::uint8_t> answer(nb::any request, nb::any source,
     if (most_bytes && *most_bytes < 0)
         throw make_error(ErrorCode::invalid_argument, "max_bytes must not be negative, got ",
                          *most_bytes);
-    return array_of(answer_get(bytes_of(from, "a get request"), memory.data(), bounds_of(memory),
+    return array_of(answer_get(bytes_of(from, "a get request"), memory.data(), memory.bounds(),
                                most_bytes.value_or(-1)));
 }
 

@@ -47,7 +47,7 @@ std::pair<std::byte*, AddressBounds> memory_of(nb::handle object, const char* na
     if (nb::try_cast(object, span) && span != nullptr) return {span->begin, {0, span->bytes}};
     const ArrayMemory memory(object, name);
     if (writes) memory.require_writable();
-    return {memory.data(), bounds_of(memory)};
+    return {memory.data(), memory.bounds()};
 }
 
 /// Address, shape and strides of an array; empty if it is no buffer.

@@ -35,16 +35,15 @@ public:
     /// Return the number of points. Throws out_of_range if it does not fit in 63 bits.
     std::int64_t size() const;
     bool empty() const;
-    bool operator==(const Region&) const = default;
 
     bool contains(const Point& point) const;
     bool contains(const Region& other) const;  ///< the empty region is contained in every region
     bool intersects(const Region& other) const;
 
-    /// Grow the region by `width` on both sides of each dimension; negative widths shrink it. The
-    /// empty region stays empty, here and in `shifted`.
-    Region grown(const Point& width) const;
-    Region grown(const Point& lower_width, const Point& upper_width) const;
+    /// Grow the region on both sides of each dimension; negative widths shrink it. The
+    /// empty region stays empty, here and in `shifted`. By default (a point without dimensions),
+    /// `upper_width` is `lower_width`.
+    Region grown(const Point& lower_width, const Point& upper_width = {}) const;
     Region shifted(const Point& offset) const;
     Region intersected(const Region& other) const;
     /// Return the smallest region that contains both; the empty region adds nothing.
@@ -80,6 +79,10 @@ private:
     Point lo_;
     Point hi_;
 };
+
+inline bool operator==(const Region& a, const Region& b) {
+    return a.lo() == b.lo() && a.hi() == b.hi();
+}
 
 /// Return the points of `region` that are in none of `others`, as disjoint regions. Cost:
 /// proportional to the number of others and, for those that intersect `region`, to the parts that

@@ -99,14 +99,11 @@ bool Region::intersects(const Region& other) const {
     return true;
 }
 
-Region Region::grown(const Point& width) const {
-    return grown(width, width);
-}
-
 Region Region::grown(const Point& lower_width, const Point& upper_width) const {
+    const Point& upper = upper_width.dims() > 0 ? upper_width : lower_width;
     check_same_dims(*this, lower_width.dims());
-    check_same_dims(*this, upper_width.dims());
-    return empty() ? *this : Region(lo_ - lower_width, hi_ + upper_width);
+    check_same_dims(*this, upper.dims());
+    return empty() ? *this : Region(lo_ - lower_width, hi_ + upper);
 }
 
 Region Region::shifted(const Point& offset) const {

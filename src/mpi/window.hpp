@@ -23,9 +23,6 @@ namespace datamover::mpi {
 /// GroupWindow.
 class Window {
 public:
-    Window(const Window&) = delete;
-    Window& operator=(const Window&) = delete;
-
     /// The ranks here of a group's processes; none if it has processes that this window has not.
     std::vector<int> ranks_of(const ProcessGroup& group) const;
 

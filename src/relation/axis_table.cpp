@@ -69,15 +69,12 @@ AxisTable::AxisTable(std::vector<AxisRun> runs, std::int64_t periods, std::int64
                      std::int64_t destination_period, std::vector<AxisRun> tail)
     : runs_(std::move(runs)),
       tail_(std::move(tail)),
-      periods_(periods),
-      source_period_(source_period),
-      destination_period_(destination_period) {
+      period_{periods, source_period, destination_period, checked_pairs(runs_)} {
     if (periods < 0)
         throw make_error(ErrorCode::invalid_argument, "an axis table needs periods >= 0, got ",
                          periods);
-    period_size_ = checked_pairs(runs_);
     const std::int64_t tail_size = checked_pairs(tail_);
-    if (__builtin_mul_overflow(period_size_, periods_, &size_) ||
+    if (__builtin_mul_overflow(period_.size, periods, &size_) ||
         __builtin_add_overflow(size_, tail_size, &size_))
         throw Error(ErrorCode::invalid_argument,
                     "an axis table holds more than 2^63 pairs of positions");
@@ -99,10 +96,10 @@ AxisTable AxisTable::half(Side kept) const {
         position += r.length * r.count;
     };
     std::vector<AxisRun> runs = changed(runs_, count_up);
-    position = periods_ * period_size_;
-    PerSide<std::int64_t> period{period_size_, period_size_};
+    position = period_.count * period_.size;
+    PerSide<std::int64_t> period{period_.size, period_.size};
     period[kept] = this->period(kept);
-    return AxisTable(std::move(runs), periods_, period.source, period.destination,
+    return AxisTable(std::move(runs), period_.count, period.source, period.destination,
                      changed(tail_, count_up));
 }
 
@@ -111,7 +108,7 @@ AxisTable AxisTable::reversed() const {
         std::swap(r.source, r.destination);
         std::swap(r.source_step, r.destination_step);
     };
-    return AxisTable(changed(runs_, exchange), periods_, destination_period_, source_period_,
+    return AxisTable(changed(runs_, exchange), period_.count, period_.destination, period_.source,
                      changed(tail_, exchange));
 }
 
@@ -120,7 +117,7 @@ AxisTable AxisTable::shifted(std::int64_t source_shift, std::int64_t destination
         r.source += source_shift;
         r.destination += destination_shift;
     };
-    return AxisTable(changed(runs_, shift), periods_, source_period_, destination_period_,
+    return AxisTable(changed(runs_, shift), period_.count, period_.source, period_.destination,
                      changed(tail_, shift));
 }
 

@@ -61,6 +61,7 @@ struct WindowPair {
     int target = 0;  ///< the peer's rank in the window
     bool sends = false, hosts = false;
     PairProgram program;
+    /// `width` places; before they are made, as many as there may be where buffers are needed.
     std::size_t first_place = 0, width = 1;
     std::size_t posted = 0, moved = 0, completed = 0;
 
@@ -120,7 +121,6 @@ public:
     WindowTransport(const BindContext& context, const std::vector<Pair>& pairs, bool puts)
         : group_(context.group),
           puts_(puts),
-          buffers_(static_cast<std::size_t>(context.buffers)),
           ready_tag_(context.tag()),
           memory_(std::make_shared<WindowMemory>()) {
         for (const Pair& pair : pairs) {
@@ -128,6 +128,7 @@ public:
             made.peer = pair.peer;
             made.sends = pair.sends();
             made.hosts = pair.sends() != puts_;
+            made.width = static_cast<std::size_t>(context.buffers);
             made.program = context.message_program(pair, {context.chunk_bytes});
             add_line(context, pair, made.program);
             pairs_.push_back(std::move(made));
@@ -190,8 +191,8 @@ private:
         for (WindowPair& pair : pairs_) {
             const bool direct = keep_array(pair.program, *memory_) &&
                                 (!pair.hosts || attach_array(pair.program, *memory_, *window_));
-            const std::size_t most = direct ? unbuffered_window_width : buffers_;
-            pair.width = std::min(most, std::max<std::size_t>(1, pair.program.chunks()));
+            pair.width = std::clamp<std::size_t>(pair.program.chunks(), 1,
+                                                 direct ? unbuffered_window_width : pair.width);
             buffer_bytes.push_back(direct ? 0
                                           : memory::whole_lines(pair.program.most_chunk_bytes()));
             (pair.hosts ? hosted_bytes : own_bytes) +=
@@ -226,8 +227,6 @@ private:
         memory_->words.resize(places_.size());
         requests_.assign(2 * places_.size());
     }
-
-    MPI_Request& waiting(std::size_t place) { return requests_[2 * place + 1]; }
 
     /// Starts to send, or to receive, where a chunk is ("ready", sent by the host) or that it has
     /// been moved ("done", sent by the caller).
@@ -279,7 +278,7 @@ private:
             has_moved(pair, place);
         } else if (place.stage == Stage::moving) {
             place.stage = Stage::probing;
-            window_->probe(pair.target, memory_->words[number].probed, waiting(number));
+            window_->probe(pair.target, memory_->words[number].probed, requests_[2 * number + 1]);
         } else {
             place.stage = Stage::settling;
             window_->end_writing(pair.target);
@@ -295,7 +294,7 @@ private:
         }
         const auto address = static_cast<MPI_Aint>(memory_->words[number].received);
         window_->transfer(puts_, place.memory(pair.program), pair.program.chunk_bytes(place.chunk),
-                          pair.target, address, waiting(number));
+                          pair.target, address, requests_[2 * number + 1]);
     }
 
     /// Flushes what has been put; true where anything was.
@@ -333,8 +332,7 @@ private:
 
     mpi::ProcessGroupPtr group_;
     bool puts_;
-    std::size_t buffers_;  ///< per pair
-    int ready_tag_;        ///< the next one is that of "done"
+    int ready_tag_;  ///< the next one is that of "done"
     std::shared_ptr<WindowMemory> memory_;
     std::shared_ptr<mpi::Window> window_;
     std::vector<WindowPair> pairs_;

@@ -50,20 +50,20 @@ public:
     /// Return the number of pairs of positions. O(1).
     std::int64_t size() const { return size_; }
     /// Return the number of pairs in one period (without the tail).
-    std::int64_t period_size() const { return period_size_; }
+    std::int64_t period_size() const { return period_.size; }
     bool empty() const { return size_ == 0; }
 
     const std::vector<AxisRun>& runs() const { return runs_; }
     const std::vector<AxisRun>& tail() const { return tail_; }
-    std::int64_t periods() const { return periods_; }
-    std::int64_t source_period() const { return source_period_; }
-    std::int64_t destination_period() const { return destination_period_; }
+    std::int64_t periods() const { return period_.count; }
+    std::int64_t source_period() const { return period_.source; }
+    std::int64_t destination_period() const { return period_.destination; }
     std::int64_t period(Side side) const {
-        return side == Side::source ? source_period_ : destination_period_;
+        return side == Side::source ? period_.source : period_.destination;
     }
 
     /// Return whether one run describes all pairs (no repetition of periods and no tail).
-    bool single_run() const { return tail_.empty() && runs_.size() == 1 && periods_ == 1; }
+    bool single_run() const { return tail_.empty() && runs_.size() == 1 && period_.count == 1; }
 
     /// Return one side. Source: the same sources, in the same order, paired with 0, 1, 2, …: the
     /// positions in a message. Destination: 0, 1, 2, … paired with the same destinations in the
@@ -90,19 +90,21 @@ public:
                     visit(r.source + ds + k * r.source_step,
                           r.destination + dd + k * r.destination_step, r.length);
         };
-        for (std::int64_t p = 0; p < periods_; ++p)
-            all(runs_, p * source_period_, p * destination_period_);
+        for (std::int64_t p = 0; p < period_.count; ++p)
+            all(runs_, p * period_.source, p * period_.destination);
         all(tail_, 0, 0);
     }
 
 private:
-    std::vector<AxisRun> runs_;
-    std::vector<AxisRun> tail_;
-    std::int64_t periods_ = 0;
-    std::int64_t source_period_ = 0;
-    std::int64_t destination_period_ = 0;
-    std::int64_t period_size_ = 0;
-    std::int64_t size_ = 0;
+    /// How often the runs are there, how far a repetition is shifted, and its number of pairs.
+    struct Period {
+        std::int64_t count = 0, source = 0, destination = 0, size = 0;
+        bool operator==(const Period&) const = default;
+    };
+
+    std::vector<AxisRun> runs_, tail_;
+    Period period_;
+    std::int64_t size_ = 0;  ///< of all, the tail included
 };
 
 /// Fold equal, equally spaced adjacent blocks of a list of runs into runs with a count, keeping the
