@@ -246,18 +246,14 @@ bool make_sense(const TransportRates& rates) {
                                [](double rate) { return rate >= 0 && std::isfinite(rate); });
 }
 
-/// What the system calls the first processor; of another system nothing is known.
-std::string processor() {
+/// Of what the system calls the first processor; of another system nothing is known.
+std::int64_t rates_key() {
     std::ifstream file("/proc/cpuinfo");
     std::string words;
     for (std::string line; std::getline(file, line) && !line.empty();)
         for (const char* word : {"model name", "CPU implementer", "CPU part"})
             if (line.starts_with(word)) words += line;
-    return words;
-}
-
-std::int64_t key() {
-    return geometry::text_digest(processor() + "transport rates 1");
+    return geometry::text_digest(words + "transport rates 1");
 }
 
 /// The same in every locale.
@@ -286,16 +282,12 @@ std::optional<TransportRates> from_text(std::string text) {
 struct SharedRates {
     std::mutex mutex;
     TransportRates rates =
-        from_text(find_in_tuning_file(tuning_file_path(), key())).value_or(TransportRates{});
+        from_text(find_in_tuning_file(tuning_file_path(), rates_key())).value_or(TransportRates{});
 };
 
 SharedRates& shared_rates() {
     static SharedRates shared;
     return shared;
-}
-
-double lines(std::int64_t bytes) {
-    return static_cast<double>(bytes) / rate_line_bytes;
 }
 
 double runs(std::int64_t bytes, std::int64_t run_bytes) {
@@ -305,11 +297,11 @@ double runs(std::int64_t bytes, std::int64_t run_bytes) {
 }  // namespace
 
 double TransportRates::shared_ns(std::int64_t bytes) const {
-    return shared_message + lines(bytes) * shared_line;
+    return shared_message + static_cast<double>(bytes) / rate_line_bytes * shared_line;
 }
 
 double TransportRates::staged_ns(std::int64_t bytes) const {
-    return staged_message + lines(bytes) * staged_line;
+    return staged_message + static_cast<double>(bytes) / rate_line_bytes * staged_line;
 }
 
 double TransportRates::read_ns(std::int64_t bytes, std::int64_t run_bytes) const {
@@ -335,7 +327,7 @@ void set_transport_rates(const TransportRates& rates) {
 
 void keep_transport_rates(const TransportRates& rates) {
     set_transport_rates(rates);
-    add_to_tuning_file(tuning_file_path(), key(), as_text(rates));
+    add_to_tuning_file(tuning_file_path(), rates_key(), as_text(rates));
 }
 
 }  // namespace datamover
