@@ -259,12 +259,7 @@ void run(State& state, Operation& operation) {
 void propagating_errors(const State& state, const std::function<void()>& work) {
     mpi::check_still_running();
     state.group->failures().check();
-    try {
-        work();
-    } catch (...) {
-        state.group->failures().fail(mpi::current_error(*state.group));
-        throw;
-    }
+    mpi::notifying_failure(*state.group, work);
 }
 
 }  // namespace datamover::distribute

@@ -213,12 +213,12 @@ Migration::State::State(mpi::ProcessGroupPtr of_group,
       number(channel->next_migration()),
       options(given),
       elems(targets.elems),
-      per_elem(targets.targets_per_elem),
-      row_starts(targets.row_starts.begin(), targets.row_starts.end()) {
+      per_elem(targets.targets_per_elem) {
     const auto mine = distribute::local_error_of(*group, [&] {
         if (options.max_bytes < 0)
             throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes);
         method_of(options.carry.method);
+        row_starts.assign(targets.row_starts.begin(), targets.row_starts.end());
         auto [found, counts] =
             distribute::read_targets(targets, rank(), nprocs(), memory::SegmentPool::of_process());
         codes = std::move(found);
@@ -245,7 +245,8 @@ Migration::State::State(mpi::ProcessGroupPtr of_group,
 
 Migration::Migration(MPI_Comm comm, const TargetList& targets, const MigrationOptions& options) {
     auto group = mpi::ProcessGroup::of(comm);
-    auto channel = distribute::NodeChannel::of(*group);
+    auto channel =
+        mpi::notifying_shortage(*group, [&] { return distribute::NodeChannel::of(*group); });
     const distribute::SlotClaim claim(channel);
     state_ = std::make_shared<State>(std::move(group), std::move(channel), claim.slot(), targets,
                                      options);

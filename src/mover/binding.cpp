@@ -40,20 +40,25 @@ ElementUpdate update_of(const PerSide<ArrayPart>& array, const MoverOptions& opt
     return update.is_plain_copy() ? ElementUpdate{} : update;
 }
 
-/// What one round moves. Elements that cross a pair are counted as they cross it. What does not
-/// fit 64 bits is refused where it is compiled.
-void count_moves(MoverCounters& c, const PlannedParts& parts, std::int64_t me,
-                 std::int64_t wire_bytes) {
-    const auto add = [&](std::int64_t& bytes, const PeerPart& p) {
-        bytes = geometry::bounded_add(bytes, geometry::bounded_multiply(p.part.size(), wire_bytes));
-    };
-    for (const PeerPart& p : parts.outgoing)
-        if (p.rank != me) add(c.bytes_sent, p);
-    for (const PeerPart& p : parts.incoming) add(p.rank == me ? c.bytes_kept : c.bytes_received, p);
-}
-
 std::int64_t wire_bytes(const Motion& motion) {
     return std::min(motion.array.source.elem_bytes, motion.array.destination.elem_bytes);
+}
+
+/// What one round moves. Elements that cross a pair are counted as they cross it. What does not
+/// fit 64 bits is refused where it is compiled.
+MoverCounters moved_per_round(const Moves& moves, std::int64_t me) {
+    MoverCounters c;
+    for (std::size_t m = 0; m < moves.motions.size(); ++m) {
+        const auto add = [&](std::int64_t& bytes, const PeerPart& p) {
+            bytes = geometry::bounded_add(
+                bytes, geometry::bounded_multiply(p.part.size(), wire_bytes(moves.motions[m])));
+        };
+        for (const PeerPart& p : moves.parts_of(m).outgoing)
+            if (p.rank != me) add(c.bytes_sent, p);
+        for (const PeerPart& p : moves.parts_of(m).incoming)
+            add(p.rank == me ? c.bytes_kept : c.bytes_received, p);
+    }
+    return c;
 }
 
 /// Messages are what a process exchanges with each other process, of all motions together.
@@ -128,13 +133,6 @@ bool packs(const Moves& moves, std::int64_t me) {
             if (scattered(m, p, Side::destination)) return true;
     }
     return false;
-}
-
-MoverCounters moved_per_round(const Moves& moves, std::int64_t me) {
-    MoverCounters c;
-    for (std::size_t m = 0; m < moves.motions.size(); ++m)
-        count_moves(c, moves.parts_of(m), me, wire_bytes(moves.motions[m]));
-    return c;
 }
 
 /// The messages of a few pages of an array that go to another process in place.
@@ -354,7 +352,7 @@ private:
         const auto manner = transport::options_of_transport(transports_, "staged");
         try {
             offer_slots(context, bytes, manner.chunk_bytes, sizes.share_bytes, number_);
-        } catch (...) {
+        } catch (const Error&) {  // all else may come before the exchange, which others wait for
             if (!error_) error_ = mpi::current_error(*group_);
             without_rings();
         }

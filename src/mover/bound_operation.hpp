@@ -25,9 +25,9 @@ public:
     /// Gives back what the bindings hold, but for the counters.
     void unlock() noexcept {
         for (Binding& phase : phases_) {
-            const MoverCounters counters = phase.per_round;
-            phase = {};
-            phase.per_round = counters;
+            Binding bound;  // destroyed, not assigned to: the transports go before their tags
+            bound.per_round = phase.per_round;
+            std::swap(phase, bound);
         }
     }
     const std::vector<Binding>& phases() const { return phases_; }

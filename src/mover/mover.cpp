@@ -39,8 +39,10 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
 
 /// Takes part in a binding of the others as one that cannot: all raise the error. Collective.
 [[noreturn]] void refuse_binding(const mpi::ProcessGroupPtr& group, const Error& error) {
-    Moves nothing;
-    bind_moves(group, nothing, BindRequest({}), error);
+    mpi::notifying_shortage(*group, [&] {
+        Moves nothing;
+        bind_moves(group, nothing, BindRequest({}), error);
+    });
     throw error;
 }
 
@@ -78,20 +80,25 @@ struct [[gnu::visibility("hidden")]] Mover::State {
         return made;
     }
 
-    static std::shared_ptr<State> bound(MPI_Comm comm, std::span<const PlannedArrays> given,
-                                        bool in_phases, const MoverOptions& options) {
-        auto state = std::make_shared<State>(mpi::ProcessGroup::of(comm), options);
-        std::optional<Error> mine;
-        try {
-            start_thread_if_environment_says_so();
-            state->phases = moves_of(given, in_phases);
-        } catch (const Error& e) {
-            mine = e;
-            state->phases.resize(1);
-        }
-        state->take(state->phases, mine);
-        if (state->measures && !state->remembered()) state->tune(default_seconds, true);
-        return state;
+    /// given() returns the plans and arrays, for which memory may be short.
+    template <class Given>
+    static std::shared_ptr<State> bound(MPI_Comm comm, Given&& given, bool in_phases,
+                                        const MoverOptions& options) {
+        auto group = mpi::ProcessGroup::of(comm);
+        return mpi::notifying_shortage(*group, [&] {
+            auto state = std::make_shared<State>(group, options);
+            std::optional<Error> mine;
+            try {
+                start_thread_if_environment_says_so();
+                state->phases = moves_of(given(), in_phases);
+            } catch (const Error& e) {
+                mine = e;
+                state->phases.resize(1);
+            }
+            state->take(state->phases, mine);
+            if (state->measures && !state->remembered()) state->tune(default_seconds, true);
+            return state;
+        });
     }
 
     bool remembered() const {
@@ -155,11 +162,13 @@ struct [[gnu::visibility("hidden")]] Mover::State {
 };
 
 Mover::Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOptions& options)
-    : state_(State::bound(comm, moves, false, options)) {}
+    : state_(State::bound(comm, [&] { return moves; }, false, options)) {}
 
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
              const ArrayPart& destination, const MoverOptions& options)
-    : Mover(comm, {PlannedArrays(plan, std::vector{source}, std::vector{destination})}, options) {}
+    : state_(State::bound(
+          comm, [&] { return std::vector{PlannedArrays(plan, {source}, {destination})}; }, false,
+          options)) {}
 
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const Array& source, const Array& destination,
              const MoverOptions& options)
@@ -168,7 +177,7 @@ Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const Array& source, const A
 Mover Mover::in_phases(MPI_Comm comm, std::span<const PlannedArrays> phases,
                        const MoverOptions& options) {
     Mover mover;
-    mover.state_ = State::bound(comm, phases, true, options);
+    mover.state_ = State::bound(comm, [&] { return phases; }, true, options);
     return mover;
 }
 
@@ -188,32 +197,36 @@ void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
 void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be bound again";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
-    const auto lock = try_locked(state_->round);
-    if (!lock) refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
-    std::vector<Moves> phases = state_->phases;
-    std::size_t pairs = 0;
-    for (const Moves& moves : phases) pairs += moves.motions.size();
-    std::optional<Error> mine;
-    if (sources.size() != pairs || destinations.size() != pairs)
-        mine = make_error(ErrorCode::invalid_argument, "the mover has ", pairs,
-                          " pairs of arrays, ", sources.size(), " sources and ",
-                          destinations.size(), " destinations were given");
-    std::size_t next = 0;
-    for (Moves& moves : phases)
-        for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m, ++next)
-            moves.motions[m].array = {sources[next], destinations[next]};
-    state_->take(phases, mine);
-    state_->phases = std::move(phases);
+    mpi::notifying_shortage(*state_->group, [&] {
+        const auto lock = try_locked(state_->round);
+        if (!lock) refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
+        std::vector<Moves> phases = state_->phases;
+        std::size_t pairs = 0;
+        for (const Moves& moves : phases) pairs += moves.motions.size();
+        std::optional<Error> mine;
+        if (sources.size() != pairs || destinations.size() != pairs)
+            mine = make_error(ErrorCode::invalid_argument, "the mover has ", pairs,
+                              " pairs of arrays, ", sources.size(), " sources and ",
+                              destinations.size(), " destinations were given");
+        std::size_t next = 0;
+        for (Moves& moves : phases)
+            for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m, ++next)
+                moves.motions[m].array = {sources[next], destinations[next]};
+        state_->take(phases, mine);
+        state_->phases = std::move(phases);
+    });
 }
 
 void Mover::tune(double seconds) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be tuned";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
-    const auto lock = try_locked(state_->round);
-    mpi::collectively(*state_->group, [&] {  // it may be so here alone
-        if (!lock) throw Error(ErrorCode::invalid_state, not_now);
+    mpi::notifying_shortage(*state_->group, [&] {
+        const auto lock = try_locked(state_->round);
+        mpi::collectively(*state_->group, [&] {  // it may be so here alone
+            if (!lock) throw Error(ErrorCode::invalid_state, not_now);
+        });
+        state_->tune(seconds, false);
     });
-    state_->tune(seconds, false);
 }
 
 void Mover::refuse_tune(const Error& error) {

@@ -108,14 +108,6 @@ std::string found_in_file(const mpi::ProcessGroup& group, std::int64_t key,
     return mpi::broadcast(group, 0, std::move(known));
 }
 
-void check_seconds(const mpi::ProcessGroup& group, double seconds) {
-    mpi::collectively(group, [&] {
-        if (!(seconds > 0) || seconds > longest_seconds)
-            throw make_error(ErrorCode::invalid_argument, "seconds is ", seconds, " on process ",
-                             group.rank(), "; it must be a number above 0, of at most one hour");
-    });
-}
-
 class Trials {
 public:
     Trials(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
@@ -291,19 +283,13 @@ private:
         return *middle;
     }
 
-    /// Rounds are too short for their waits to look. Who leaves tells the others.
+    /// Rounds are too short for their waits to look.
     void look_for_interrupt() const {
         constexpr std::chrono::milliseconds interval{30};
         const auto now = Clock::now();
         if (now - looked_ < interval) return;
         looked_ = now;
-        try {
-            mpi::check_interrupt();
-        } catch (const mpi::Interrupted&) {
-            group_->failures().fail(make_error(ErrorCode::peer_failed, "process ", group_->rank(),
-                                               " was interrupted while it tried transports"));
-            throw;
-        }
+        mpi::check_interrupt();
     }
 
     void touch_other_memory() const {
@@ -392,7 +378,11 @@ bool reaches_other_nodes(const transport::TransportKind& kind) {
 
 TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
                    const MoverOptions& options, double seconds, bool looks_in_file) {
-    check_seconds(*group, seconds);
+    mpi::collectively(*group, [&] {
+        if (!(seconds > 0) || seconds > longest_seconds)
+            throw make_error(ErrorCode::invalid_argument, "seconds is ", seconds, " on process ",
+                             group->rank(), "; it must be a number above 0, of at most one hour");
+    });
     const auto names = candidates(*group, bound);
     if (names.size() == 1) return {"auto", "nothing leaves a process", {}};
     seconds =

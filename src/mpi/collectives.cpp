@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,17 +36,6 @@ namespace {
 /// Made when there is memory. Errors are copied without any.
 const Error out_of_memory(ErrorCode::no_memory, "a process ran out of memory");
 static_assert(std::is_nothrow_copy_constructible_v<Error>);
-
-/// Returns work(). If it throws, notifies the other processes, which would wait for this one.
-template <class Work>
-auto notifying_failure(const ProcessGroup& group, Work&& work) {
-    try {
-        return work();
-    } catch (...) {
-        group.failures().fail(current_error(group));
-        throw;
-    }
-}
 
 }  // namespace
 
@@ -75,6 +66,9 @@ Error current_error(const ProcessGroup& group) noexcept try {
         return group.failures().cause_of(e);
     } catch (const std::bad_alloc&) {
         return make_error(ErrorCode::no_memory, process, " ran out of memory");
+    } catch (const std::length_error&) {
+        return make_error(ErrorCode::no_memory, process,
+                          " needs more entries than memory can hold");
     } catch (const std::exception& e) {
         return make_error(ErrorCode::peer_failed, process, " failed: ", e.what());
     } catch (...) {
@@ -129,7 +123,8 @@ std::vector<std::int64_t> largest(const ProcessGroup& group, Question question,
                 values[i] = std::max(values[i], theirs[i]);
         return values;
     }
-    const auto all = std::make_shared<std::vector<std::int64_t>>(std::move(values));
+    const auto all = notifying_failure(
+        group, [&] { return std::make_shared<std::vector<std::int64_t>>(std::move(values)); });
     const int count = to_int(static_cast<std::int64_t>(all->size()), "count");
     group.carry_out("MPI_Iallreduce", all, [&](MPI_Comm comm, MPI_Request* request) {
         return MPI_Iallreduce(MPI_IN_PLACE, all->data(), count, MPI_INT64_T, MPI_MAX, comm,
@@ -154,9 +149,10 @@ std::vector<std::int64_t> exchange(const ProcessGroup& group, std::vector<std::i
     struct Buffers {
         std::vector<std::int64_t> told, heard;
     };
-    const auto buffers = std::make_shared<Buffers>();
-    buffers->heard.resize(values.size());
-    buffers->told = std::move(values);
+    const auto buffers = notifying_failure(group, [&] {
+        const std::size_t n = values.size();
+        return std::make_shared<Buffers>(Buffers{std::move(values), std::vector<std::int64_t>(n)});
+    });
     group.carry_out("MPI_Ialltoall", buffers, [&](MPI_Comm comm, MPI_Request* request) {
         return MPI_Ialltoall(buffers->told.data(), 1, MPI_INT64_T, buffers->heard.data(), 1,
                              MPI_INT64_T, comm, request);
@@ -171,13 +167,15 @@ void ProcessGroup::agree(const std::optional<Error>& mine) const {
 }
 
 void throw_error_of(const ProcessGroup& group, int lowest, const std::optional<Error>& mine) {
-    std::string told;
-    if (lowest == group.rank()) {
-        told = static_cast<char>(mine->code()) + std::string(mine->what());
-        if (group.size() > 1 && told.find("process ") == std::string::npos)
-            told += concat(" (on process ", lowest, ")");
-    }
-    told = broadcast(group, lowest, std::move(told));
+    const std::string told = notifying_failure(group, [&] {
+        std::string text;
+        if (lowest == group.rank()) {
+            text = static_cast<char>(mine->code()) + std::string(mine->what());
+            if (group.size() > 1 && text.find("process ") == std::string::npos)
+                text += concat(" (on process ", lowest, ")");
+        }
+        return broadcast(group, lowest, std::move(text));
+    });
     throw Error(static_cast<ErrorCode>(told.front()), told.substr(1));
 }
 

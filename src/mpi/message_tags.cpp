@@ -64,7 +64,8 @@ ClaimedTags MessageTags::claim(int first, int count) {
 }
 
 ClaimedTags claim_tags(const ProcessGroup& group, int count) {
-    return group.tags().claim(group.tags().next(group, count), count);
+    const int first = group.tags().next(group, count);
+    return notifying_failure(group, [&] { return group.tags().claim(first, count); });
 }
 
 }  // namespace datamover::mpi

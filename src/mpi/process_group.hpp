@@ -146,6 +146,31 @@ NodeShares share_on_node(const ProcessGroup& group, std::int64_t bytes,
 /// use in a catch block. If memory is too short for a message, one at hand.
 Error current_error(const ProcessGroup& group) noexcept;
 
+/// Returns work(). If it throws, notifies the other processes, which would wait for this one.
+template <class Work>
+auto notifying_failure(const ProcessGroup& group, Work&& work) {
+    try {
+        return work();
+    } catch (...) {
+        group.failures().fail(current_error(group));
+        throw;
+    }
+}
+
+/// The same for calls of all processes that throw an Error on all of them: only what is none, such
+/// as bad_alloc, is of this process alone.
+template <class Work>
+auto notifying_shortage(const ProcessGroup& group, Work&& work) {
+    try {
+        return work();
+    } catch (const Error&) {
+        throw;
+    } catch (...) {
+        group.failures().fail(current_error(group));
+        throw;
+    }
+}
+
 /// Runs `work` and, whether it throws or not, and whatever it throws, agrees with all processes of
 /// the group on the outcome. Collective.
 template <class Work>

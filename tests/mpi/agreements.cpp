@@ -183,6 +183,23 @@ TEST(Agreements, EndWhereAProcessHasNoMemoryForWhatIsGathered) {
 }
 
 #ifdef __linux__
+TEST(Agreements, TakeMoreEntriesThanMemoryCanHoldForAShortageOfIt) {
+    const mpi_test::OwnComm comm;
+    const auto group = ProcessGroup::of(comm);
+    const int last = group->size() - 1;
+    try {
+        datamover::mpi::collectively(*group, [&] {
+            std::vector<std::int64_t> entries;
+            if (group->rank() == last) entries.reserve(entries.max_size() + 1);
+        });
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::no_memory);
+        EXPECT_EQ(std::string(e.what()),
+                  "process " + std::to_string(last) + " needs more entries than memory can hold");
+    }
+}
+
 TEST(Agreements, ProcessesThatABatchSystemLeavesOneProcessorShareIt) {
     cpu_set_t before, one;
     ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);

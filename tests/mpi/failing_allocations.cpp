@@ -160,6 +160,43 @@ TEST_P(ShortMemoryOfMovers, OnesInFlightAreGivenUpAndTold) {
     }));
 }
 
+/// Whatever allocation fails on process 0 while it binds, the others do not wait for it.
+TEST_P(ShortMemoryOfMovers, BindingsFailOnAllProcesses) {
+    MoverOptions options;
+    options.transport = GetParam();
+    const std::int64_t n = mpi_test::world_size() * mpi_test::elems_per_process;
+    const BlockCyclic rows({n, n}, "(block, *)", mpi_test::world_size()),
+        columns({n, n}, "(*, block)", mpi_test::world_size());
+    const MotionPlan plan = redistribute(rows, columns);
+    bool failed = true;
+    for (int allocations = 0; failed; allocations += 1 + allocations / 8) {
+        std::optional<mpi_test::OwnComm> comm(std::in_place);
+        std::optional<Array> from(std::in_place, *comm, rows, sizeof(double)),
+            to(std::in_place, *comm, columns, sizeof(double));
+        std::optional<Mover> mover;
+        const auto bind = [&] { mover.emplace(*comm, plan, *from, *to, options); };
+        int code = 0;
+        if (mpi_test::world_rank() == 0)
+            failed = fails_after(allocations, bind);
+        else
+            code = code_of(bind);
+        EXPECT_TRUE(code == 0 || code == peer_failed ||
+                    code == static_cast<int>(ErrorCode::no_memory))
+            << code << " after " << allocations;
+        MPI_Bcast(&failed, 1, MPI_CXX_BOOL, 0, MPI_COMM_WORLD);
+        wait_until_noticed(*comm);
+        if (!failed) {
+            EXPECT_EQ(code, 0);
+        }
+        EXPECT_FALSE(fails_after(0, [&] {
+            mover.reset();
+            from.reset();
+            to.reset();
+            comm.reset();
+        }));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, ShortMemoryOfMovers,
                          ::testing::Values("auto", "p2p", "datatype", "collective"),
                          [](const auto& tested) { return tested.param; });

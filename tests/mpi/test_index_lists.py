@@ -153,6 +153,15 @@ def test_calls_that_differ_are_told_to_all(comm):
         dm.advanced.index_lists(9 if last else 10, [], partners=[rows], comm=comm)
 
 
+def test_a_partner_that_memory_cannot_hold_is_an_error_at_once(comm):
+    """Its elements on the last process are more than a list may ever have."""
+    n = 1 << 62
+    partner = dm.FloorPlan([dm.Region(0, n)], [comm.size - 1], comm.size)
+    with pytest.raises(dm.errors.NoMemory, match=f"process {comm.size - 1} needs more entries"):
+        dm.advanced.index_lists(n, [comm.rank], partners=[partner], comm=comm)
+    assert len(dm.advanced.index_lists(10, [], comm=comm)) == 1
+
+
 def test_no_lists_and_empty_arrays(comm):
     assert dm.advanced.index_lists(10, comm=comm) == ()
     (nothing,) = dm.advanced.index_lists((0, 4), [], comm=comm)
