@@ -174,7 +174,10 @@ TEST_P(ShortMemoryOfMovers, BindingsFailOnAllProcesses) {
         std::optional<Array> from(std::in_place, *comm, rows, sizeof(double)),
             to(std::in_place, *comm, columns, sizeof(double));
         std::optional<Mover> mover;
-        const auto bind = [&] { mover.emplace(*comm, plan, *from, *to, options); };
+        const auto bind = [&] {
+            mover.emplace(*comm, plan, *from, *to, options);
+            mover->rebind(from->part(), to->part());
+        };
         int code = 0;
         if (mpi_test::world_rank() == 0)
             failed = fails_after(allocations, bind);
