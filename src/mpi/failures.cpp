@@ -27,6 +27,18 @@ bool write(Board& board, const FailureNotice& notice) noexcept {
     return true;
 }
 
+void receive_notice(MPI_Comm comm, Board& own) {
+    int arrived = 0;
+    MPI_Status status;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, FailureNotice::tag, comm, &arrived, &status) != MPI_SUCCESS ||
+        !arrived)
+        return;
+    FailureNotice notice;
+    if (MPI_Recv(&notice, sizeof notice, MPI_BYTE, status.MPI_SOURCE, FailureNotice::tag, comm,
+                 MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        write(own, notice);
+}
+
 }  // namespace
 
 Failures::Failures(MPI_Comm comm) : comm_(comm) {
@@ -116,22 +128,6 @@ bool Failures::shows_failure() {
     if (!far_ranks_.empty()) look_for_messages();
     return is_written();
 }
-
-namespace {
-
-void receive_notice(MPI_Comm comm, Board& own) {
-    int arrived = 0;
-    MPI_Status status;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, FailureNotice::tag, comm, &arrived, &status) != MPI_SUCCESS ||
-        !arrived)
-        return;
-    FailureNotice notice;
-    if (MPI_Recv(&notice, sizeof notice, MPI_BYTE, status.MPI_SOURCE, FailureNotice::tag, comm,
-                 MPI_STATUS_IGNORE) == MPI_SUCCESS)
-        write(own, notice);
-}
-
-}  // namespace
 
 void Failures::look_for_messages() {
     // Of two threads that see the same notice, one would wait for it in vain.

@@ -299,13 +299,9 @@ std::optional<Conflict> first_conflict(std::vector<StepSum> sums, bool of_one_mo
 }
 
 bool share_memory(const BoundMemory& a, const BoundMemory& b) {
-    const auto first = [](const BoundMemory& m) {
-        return static_cast<Wide>(m.base) + m.memory->begin_bytes;
-    };
-    const auto end = [](const BoundMemory& m) {
-        return static_cast<Wide>(m.base) + m.memory->end_bytes;
-    };
-    return first(a) < end(b) && first(b) < end(a);
+    const auto distance = static_cast<Wide>(b.base) - static_cast<Wide>(a.base);
+    return a.memory->begin_bytes < distance + b.memory->end_bytes &&
+           distance + b.memory->begin_bytes < a.memory->end_bytes;
 }
 
 Touch touch_of(const BoundParts& parts, Side side, std::size_t number) {
