@@ -107,6 +107,8 @@ def _element_addresses(
     array: npt.NDArray, index: npt.ArrayLike | None, name: str
 ) -> tuple[tuple[int, ...], npt.NDArray[np.int64]]:
     """Return the shape of a choice of rows, and the byte offsets of its elements from the first."""
+    if not hasattr(array, "strides"):
+        raise WrongType(f"the {name} is a {type(array).__name__}, it must be an array")
     if array.ndim == 0:
         raise InvalidArgument(f"the {name} has no dimension for {name}_index")
     rows = np.arange(len(array)) if index is None else as_array(index, f"{name}_index")

@@ -494,6 +494,9 @@ class TestCopy:
                 dm.advanced.copy(a, b, **options)
         with pytest.raises(dm.errors.InvalidArgument):
             dm.advanced.copy(np.array(1.0), np.array(2.0), source_index=[0])
+        for source, destination in [([1.0, 2.0], b), (b, [1.0, 2.0]), (b"abc", b), (3, b)]:
+            with pytest.raises(dm.errors.WrongType):
+                dm.advanced.copy(source, destination, source_index=[0])
         assert not b.any()
 
 
