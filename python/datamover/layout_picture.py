@@ -110,7 +110,12 @@ class Painter:
 
     def draw(self, axes: Any, layout: Any) -> None:
         """Draw one layout: a bar for 1 dimension, a square for 2, faces of a cuboid for more."""
-        (self._flat if len(layout.domain.shape) < 3 else self._cuboid)(axes, layout)
+        if 0 in layout.domain.shape:
+            axes.set(xticks=[], yticks=[], box_aspect=BAR_ASPECT)
+            axes.set_xlabel("no elements", fontsize=8, color=FAINT)
+            frame(axes)
+        else:
+            (self._flat if len(layout.domain.shape) < 3 else self._cuboid)(axes, layout)
 
     def _holdings(self, layout: Any, dims: Sequence[int], at: Any = None) -> Holdings:
         """Return the owners; for one rank of the whole array, however small its parts are."""
@@ -353,7 +358,7 @@ def _most_split(layouts: Sequence[Any]) -> list[int]:
     def is_split(layout: Any, d: int) -> bool:
         if isinstance(layout, _plan.BlockCyclic):
             return layout.grid[d] > 1
-        return isinstance(layout, _plan.FloorPlan) and bool(np.ptp(layout.regions[:, 0, d]))
+        return isinstance(layout, _plan.FloorPlan) and len({*layout.regions[:, 0, d].tolist()}) > 1
 
     dims = range(len(layouts[0].domain.shape))
     split = [any(is_split(layout, d) for layout in layouts) for d in dims]

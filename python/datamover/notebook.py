@@ -56,21 +56,23 @@ def _slices(region: Any, step: Sequence[int] | None = None) -> str:
     return "[" + ", ".join(f"{lo}:{hi}" + (f":{s}" if s > 1 else "") for lo, hi, s in sides) + "]"
 
 
-def _properties(layout: BlockCyclic | FlatCyclic, **properties: Any) -> str:
-    rows = [(name.replace("_", " "), value) for name, value in properties.items()]
+#: Attributes of a layout that has few, by what they are called.
+_ATTRIBUTES = {
+    "shape": "shape",
+    "distribution": "distribution",
+    "elements per range": "block_elems",
+    "processes": "nprocs",
+    "grid": "grid",
+    "block size": "block",
+    "replicas": "replicas",
+}
+
+
+def _properties(layout: BlockCyclic | FlatCyclic) -> str:
+    rows = [(w, getattr(layout, name)) for w, name in _ATTRIBUTES.items() if hasattr(layout, name)]
+    if isinstance(layout, FlatCyclic):
+        rows.append(("owners", _first(layout.owners)))
     return _with_picture(html_table(type(layout).__name__, (), rows), layout, 1)
-
-
-def _block_cyclic(layout: BlockCyclic) -> str:
-    return _properties(
-        layout,
-        shape=layout.shape,
-        distribution=layout.distribution,
-        processes=layout.nprocs,
-        grid=layout.grid,
-        block_size=layout.block,
-        **({"replicas": layout.replicas} if layout.replicas > 1 else {}),
-    )
 
 
 def _floor_plan(layout: FloorPlan) -> str:
@@ -95,16 +97,6 @@ def _index_list(layout: IndexList) -> str:
     caption = f"IndexList over {layout.shape} on {counted(layout.nprocs, 'process', 'processes')}"
     shown = html_table(caption, ("rank", "number", "indices"), rows, others(layout.nprocs, "ranks"))
     return _with_picture(shown, layout, layout.nprocs)
-
-
-def _flat_cyclic(layout: FlatCyclic) -> str:
-    return _properties(
-        layout,
-        shape=layout.shape,
-        elements_per_range=layout.block_elems,
-        processes=layout.nprocs,
-        owners=_first(layout.owners),
-    )
 
 
 def _first(numbers: npt.NDArray[Any]) -> str:
@@ -168,10 +160,10 @@ def _plan(plan: MotionPlan) -> str:
 
 
 for _class, _html in (
-    (BlockCyclic, _block_cyclic),
+    (BlockCyclic, _properties),
     (FloorPlan, _floor_plan),
     (IndexList, _index_list),
-    (FlatCyclic, _flat_cyclic),
+    (FlatCyclic, _properties),
     (MemoryLayout, _memory),
     (MotionPlan, _plan),
 ):

@@ -58,6 +58,18 @@ def test_layouts_are_drawn():
         assert len(colors_of(layout)) > 1
 
 
+@pytest.mark.parametrize("layout", [
+    dm.BlockCyclic((0,), "block", nprocs=2),
+    dm.BlockCyclic((3, 0, 4), "(block, *, *)", nprocs=2),
+    dm.FloorPlan(np.zeros((0, 2, 3), int), [], nprocs=2),
+    dm.IndexList(0, [[], []]),
+    dm.FlatCyclic((0, 3), 2, nprocs=2),
+])  # fmt: skip
+def test_layouts_without_elements(layout):
+    caption, _ = rows_of(layout)
+    assert caption.startswith(type(layout).__name__)
+
+
 def test_plans():
     halves = dm.FloorPlan([dm.Region((0, 0), (4, 4)), dm.Region((0, 4), (4, 8))], [0, 1])
     plan = dm.halo(halves, 1, periodic=True) + dm.redistribute(halves, halves, partial=True)

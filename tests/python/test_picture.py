@@ -77,6 +77,12 @@ def block_cyclic_plan(shape, before, after, nprocs):
     )
 
 
+def into_nothing(shape):
+    blocks = dm.BlockCyclic(shape, "(block, *, *)", nprocs=2)
+    nothing = dm.FloorPlan(np.zeros((0, 2, len(shape)), int), [], nprocs=2)
+    return dm.redistribute(blocks, nothing)
+
+
 @pytest.mark.parametrize(
     ("make_plan", "rank"),
     [
@@ -86,6 +92,10 @@ def block_cyclic_plan(shape, before, after, nprocs):
         (lambda: block_cyclic_plan((3, 5, 6, 7), "(block,*,*,*)", "(*,*,*,block)", 20), None),
         (lambda: block_cyclic_plan((4096, 4096), "(block,*)", "(*,cyclic)", 100_000), 77),
         (lambda: dm.halo(dm.FloorPlan.uniform(dm.Region((0, 0), (9, 9)), (2, 2), 3), 1), None),
+        (lambda: block_cyclic_plan((0,), "(block)", "(cyclic(3))", 4), None),
+        (lambda: block_cyclic_plan((3, 0), "(block,*)", "(*,cyclic)", 4), 1),
+        (lambda: block_cyclic_plan((3, 0, 4), "(block,*,*)", "(*,*,block)", 2), None),
+        (lambda: into_nothing((2, 3, 4)), None),
     ],
 )
 def test_every_kind_of_plan_is_drawn(make_plan, rank, tmp_path):
