@@ -196,7 +196,7 @@ def test_pages_that_look_at_different_things():
                         np.testing.assert_array_equal(frame["elems"], expected)
                         assert page.told["state"]["number"] == frame["view"]
                         assert page.told["state"]["view"]["name"] == name
-                assert len(server._feeds) == 2
+                assert len(server._feeds.feeds) == 2
 
     run(look())
 
@@ -232,7 +232,7 @@ def test_newest_step_is_the_one_that_is_shown_and_nobody_waits():
                 await asyncio.to_thread(send)
                 frame = await page.frame(lambda f: f["step"] == 199)
                 np.testing.assert_array_equal(frame["elems"], np.full((2, 3), 199.5))
-                counters = server._feeds[0].counters()
+                counters = server._feeds.feeds[0].counters()
                 assert counters["steps"] + counters["steps_dropped"] == 200
                 await page.say(type="grant", frames=1, again=True)  # it arrived damaged
                 assert (await page.frame())["step"] == 199
@@ -304,7 +304,8 @@ def test_a_token_is_demanded():
     run(look())
 
 
-def test_a_page_that_is_open_takes_no_token(caplog):
+@pytest.mark.parametrize("token", ["", "that of an earlier page, which the tab has kept"])
+def test_a_page_that_is_open_takes_no_token(caplog, token):
     async def look():
         server = frames.Frames("tcp://127.0.0.1:9", PAGE, open_to_all=True)
         page = await server.start()
@@ -315,7 +316,7 @@ def test_a_page_that_is_open_takes_no_token(caplog):
                 aiohttp.ClientSession() as session,
                 session.ws_connect(f"{page}frames", headers={"Origin": page[:-1]}) as socket,
             ):
-                await socket.send_str(json.dumps({"type": "hello", "token": ""}))
+                await socket.send_str(json.dumps({"type": "hello", "token": token}))
                 await Page(socket).until("state")
         finally:
             await server.close()

@@ -248,3 +248,68 @@ class Feed:
         with contextlib.suppress(InvalidArgument, Mismatch):
             return view_of_words(wish, known)
         return None
+
+
+class Feeds:
+    """The feeds of a stream: one for each view that a page shows, and the one shown last.
+
+    Parameters
+    ----------
+    address : str
+        Address of the stream.
+    name : str, optional
+        The array that is shown first.
+    changed : callable
+        Called in the threads of feeds when a step, a state or the known arrays change.
+
+    Attributes
+    ----------
+    known : dict of str to ArrayInfo
+        The arrays of the stream.
+    words : list of dict
+        Their descriptions for a page.
+    """
+
+    def __init__(self, address: str, name: str | None, changed: Callable[[], None]):
+        self.address, self._name, self._changed = address, name, changed
+        self.known: dict[str, ArrayInfo] = {}
+        self.words: list[dict[str, Any]] = []
+        self.feeds: list[Feed] = []
+
+    def of(self, view: View | None) -> Feed:
+        """Return the feed of a view, or any; start one if there is none."""
+        for feed in self.feeds:
+            if view is None or feed.status.view == view:
+                return feed
+        self.feeds.append(Feed(self.address, view, self._name, self._learn, self._changed))
+        return self.feeds[-1]
+
+    def leave(self, feed: Feed) -> None:
+        """Count a user less; end feeds without users, except the newest."""
+        feed.users -= 1
+        for unused in [feed for feed in self.feeds[:-1] if not feed.users]:
+            self.feeds.remove(unused)
+            unused.stop()
+
+    def close(self) -> None:
+        """Leave the stream."""
+        for feed in self.feeds:
+            feed.stop()
+        for feed in self.feeds:
+            feed.join()
+
+    def _learn(self, known: dict[str, ArrayInfo]) -> None:
+        """Called by the threads of feeds."""
+        self.known, self.words = known, [_words_of_array(info) for info in known.values()]
+        self._changed()
+
+
+def _words_of_array(info: ArrayInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "shape": list(info.shape),
+        "dtype": str(info.dtype),
+        "nprocs": info.layout.nprocs,
+        "layout": str(info.layout).strip("<>")[:200],
+        "why_not": why_not_shown(info),
+    }

@@ -23,9 +23,8 @@ from typing import Any
 from datamover._plan import is_any, is_loopback
 from datamover.errors import Error, InvalidArgument, IoFailed, Mismatch, Unsupported
 from datamover.stream import wire
-from datamover.stream.feed import Feed, message_of
-from datamover.stream.view import View, view_of_words, why_not_shown
-from datamover.stream.wire import ArrayInfo
+from datamover.stream.feed import Feed, Feeds, message_of
+from datamover.stream.view import View, view_of_words
 
 try:
     from aiohttp import WSCloseCode, WSMsgType, web
@@ -155,12 +154,9 @@ class Frames:
         if web is None:
             raise Unsupported("the page needs the package aiohttp: pip install 'datamover[frames]'")
         wire.parse_address(address)
-        self._address, self._name = address, name
+        self._feeds = Feeds(address, name, self._changed)
         self._host, self._port = parse_page_address(at)
         self.token = "" if open_to_all else secrets.token_urlsafe(24)
-        self._known: dict[str, ArrayInfo] = {}
-        self._arrays: list[dict[str, Any]] = []
-        self._feeds: list[Feed] = []
         self._pages: set[_Page] = set()
         self._guests: dict[asyncio.Task, None] = {}  # in the order of their arrival
         self._files = {path: file.read_bytes() for path, file in FILES.items()}
@@ -189,7 +185,7 @@ class Frames:
         self._hosts = {_authority(host, self._port) for host in names}
         if self._port == 80:
             self._hosts |= {host.removesuffix(":80") for host in self._hosts}
-        self._feeds.append(self._new_feed(None))
+        self._feeds.of(None)
         page = f"http://{_authority(self._host, self._port)}/"
         if not self.token:
             log.warning("%s is open: everybody who can reach it can see the stream", page)
@@ -207,10 +203,7 @@ class Frames:
             self._sweeper.cancel()
         if hasattr(self, "_runner"):
             await self._runner.cleanup()
-        for feed in self._feeds:
-            feed.stop()
-        for feed in self._feeds:
-            await asyncio.to_thread(feed.join)
+        await asyncio.to_thread(self._feeds.close)
 
     async def _end_idle(self) -> None:
         """End connections without a page after a while, because each uses a file of this process.
@@ -228,34 +221,12 @@ class Frames:
                 if now - came > REQUESTS_SECONDS and one not in talking:
                     one.force_close()
 
-    # Feeds: one for each view that a page shows, and the one that was shown last.
-
-    def _new_feed(self, view: View | None) -> Feed:
-        return Feed(self._address, view, self._name, self._learn, self._changed)
-
-    def _feed_of(self, view: View | None) -> Feed:
-        for feed in self._feeds:
-            if view is None or feed.status.view == view:
-                return feed
-        self._feeds.append(self._new_feed(view))
-        return self._feeds[-1]
-
     def _look_at(self, page: _Page, feed: Feed | None) -> None:
-        old, page.feed = page.feed, feed
         if feed is not None:
-            feed.users += 1
-        if old is not None:
-            old.users -= 1
-        page.sent, page.told = None, {"arrays": page.told.get("arrays")}
-        for unused in [feed for feed in self._feeds[:-1] if not feed.users]:
-            self._feeds.remove(unused)
-            unused.stop()
-
-    def _learn(self, known: dict[str, ArrayInfo]) -> None:
-        """Called by threads of feeds."""
-        words = [_words_of_array(info) for info in known.values()]
-        self._known, self._arrays = known, words
-        self._changed()
+            feed.users += 1  # first: it may be the same
+        if page.feed is not None:
+            self._feeds.leave(page.feed)
+        page.feed, page.sent, page.told = feed, None, {"arrays": page.told.get("arrays")}
 
     def _changed(self) -> None:
         """Called by threads of feeds."""
@@ -268,14 +239,9 @@ class Frames:
 
     # Requests of browsers.
 
-    @staticmethod
-    def _one(request: Any, header: str) -> str:
-        values = request.headers.getall(header, [])
-        return values[0] if len(values) == 1 else ""
-
     def _guarded_host(self, request: Any) -> str:
         # If a foreign name led here, a foreign page would have the same origin as this one.
-        host = self._one(request, "Host").lower()
+        host = _one(request, "Host").lower()
         if host not in self._hosts:
             raise web.HTTPForbidden(text="this page has another address\n")
         return host
@@ -298,7 +264,7 @@ class Frames:
 
     async def _talk(self, request: Any) -> Any:
         host = self._guarded_host(request)
-        if self._one(request, "Origin").lower() != f"http://{host}":
+        if _one(request, "Origin").lower() != f"http://{host}":
             raise web.HTTPForbidden(text="only the page itself may connect\n")
         socket = web.WebSocketResponse(
             max_msg_size=MAX_MESSAGE_BYTES, compress=False, heartbeat=30.0, timeout=5.0
@@ -313,7 +279,7 @@ class Frames:
                 await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=words.encode())
                 return socket
             self._pages.add(page)
-            self._look_at(page, self._feed_of(None))
+            self._look_at(page, self._feeds.of(None))
             page.wake.set()
             sender = asyncio.create_task(self._send(page))
             await self._listen(page)
@@ -343,7 +309,8 @@ class Frames:
         given = said.get("token")
         if said.get("type") != "hello" or not isinstance(given, str):
             raise InvalidArgument("the first message must have the token")
-        if not hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
+        is_right = hmac.compare_digest(given.encode(errors="replace"), self.token.encode())
+        if self.token and not is_right:  # a tab may still have that of an earlier page
             raise InvalidArgument("a wrong token")
 
     async def _listen(self, page: _Page) -> None:
@@ -361,7 +328,7 @@ class Frames:
                     page.sent = None
             elif said.get("type") == "view":
                 try:
-                    page.wish = view_of_words(said, self._known)
+                    page.wish = view_of_words(said, self._feeds.known)
                 except Mismatch:
                     page.told.pop("state", None)  # so that the state is sent to the page again
             else:
@@ -382,16 +349,16 @@ class Frames:
     async def _tell(self, page: _Page) -> None:
         now = time.monotonic()
         if page.wish is not None and now >= page.next_view_at:
-            self._look_at(page, self._feed_of(page.wish))
+            self._look_at(page, self._feeds.of(page.wish))
             page.wish, page.next_view_at = None, now + VIEW_SECONDS
         elif page.wish is not None:
             self._loop.call_later(page.next_view_at - now, page.wake.set)
-        feed, socket = page.feed, page.socket
+        feed, socket, arrays = page.feed, page.socket, self._feeds.words
         status = feed.status
         number, view = status.view_number, status.view and status.view.as_words()
         state = {"state": status.state, "words": status.words, "view": view, "number": number}
         for kind, news, words in (
-            ("arrays", self._arrays, {"address": self._address, "arrays": self._arrays}),
+            ("arrays", arrays, {"address": self._feeds.address, "arrays": arrays}),
             ("owners", status.owners, {"number": number, **(status.owners or {})}),
             ("state", status, state),
         ):
@@ -427,15 +394,10 @@ def _authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _words_of_array(info: ArrayInfo) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        "shape": list(info.shape),
-        "dtype": str(info.dtype),
-        "nprocs": info.layout.nprocs,
-        "layout": str(info.layout).strip("<>")[:200],
-        "why_not": why_not_shown(info),
-    }
+def _one(request: Any, header: str) -> str:
+    """Return the value of a header that occurs once."""
+    values = request.headers.getall(header, [])
+    return values[0] if len(values) == 1 else ""
 
 
 def _read(message: Any) -> dict[str, Any]:

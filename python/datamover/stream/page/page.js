@@ -81,7 +81,7 @@ function hear(said) {
 worker.onmessage = (event) => {
   const frame = event.data;
   frame.view = checking.shift();
-  granted -= 1;
+  granted = Math.max(granted - 1, 0); // one of the connection before may come late
   if (frame.damaged) {
     counts.damaged += 1;
     showErrors();
