@@ -17,14 +17,12 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import datamover
 
 from . import errors
 from .errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from .migration import Migration
-    from .movers import Mover
 
 #: The new name of an error.
 _ERRORS = {"IoError": "IoFailed", "MpiError": "MpiFailed"}
@@ -64,37 +62,27 @@ def attribute(module: str, name: str) -> Any:
 
 def array(comm: Any, layout: Any, dtype: Any = "f8", order: str = "C", ghost: Any = 0) -> Any:
     """Make an `Array`; the communicator was the first argument."""
-    from .arrays import Array
-
-    return Array(layout, dtype, order=order, ghost=ghost, comm=comm)
+    return datamover.Array(layout, dtype, order=order, ghost=ghost, comm=comm)
 
 
-def mover_set(moves: Any, **options: Any) -> Mover:
+def mover_set(moves: Any, **options: Any) -> datamover.Mover:
     """Make a `Mover` of several plans, which are executed together."""
-    from .movers import Mover
-
-    return Mover(moves, together=True, **options)
+    return datamover.Mover(moves, together=True, **options)
 
 
-def phases(moves: Any, **options: Any) -> Mover:
+def phases(moves: Any, **options: Any) -> datamover.Mover:
     """Make a `Mover` of several plans, which are executed one after the other."""
-    from .movers import Mover
-
-    return Mover(moves, together=False, **options)
+    return datamover.Mover(moves, together=False, **options)
 
 
-def distribution(comm: Any, ranks: Any, **options: Any) -> Migration:
+def distribution(comm: Any, ranks: Any, **options: Any) -> datamover.Migration:
     """Make a `Migration`; the communicator was the first argument."""
-    from .migration import Migration
-
-    return Migration(ranks, comm=comm, **options)
+    return datamover.Migration(ranks, comm=comm, **options)
 
 
 def distribute(comm: Any, elements: Any, target: Any, **options: Any) -> Any:
     """Call `migrate`; the communicator was the first argument."""
-    from .migration import migrate
-
-    return migrate(elements, target, comm=comm, **options)
+    return datamover.migrate(elements, target, comm=comm, **options)
 
 
 class _OldClass(type):
@@ -107,8 +95,6 @@ class _OldClass(type):
         return cls.make(*given, **said)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        import datamover
-
         return isinstance(x, getattr(datamover, cls.new))
 
 

@@ -262,15 +262,10 @@ def _wait_interruptibly(process: subprocess.Popen[bytes]) -> int:
 
     Python misses a signal that comes just before it waits, and sees it when it wakes.
     """
-    ended = threading.Event()
-
-    def end() -> None:
-        process.wait()
-        ended.set()
-
-    threading.Thread(target=end, daemon=True).start()
-    while not ended.wait(SIGNAL_SECONDS):
-        pass
+    waiter = threading.Thread(target=process.wait, daemon=True)
+    waiter.start()
+    while waiter.is_alive():
+        waiter.join(SIGNAL_SECONDS)
     return process.wait()
 
 

@@ -36,6 +36,15 @@ def _refuse(given: tuple[Any, ...], _: Any, error: BaseException) -> NoReturn:
     join_as_failed(given[0]._core.refuse, error)
 
 
+def _refuse_start(given: tuple[Any, ...], _: Any, error: BaseException) -> NoReturn:
+    """Start a move with an error, which `wait` and `test` then raise on all processes."""
+    migration = given[0]
+    if migration._moving is None:
+        migration._core.start_refused(*told(error))
+        migration._moving = error
+    raise error
+
+
 class MigrationMethods(dict):
     """Result of `Migration.explain`; prints as a table.
 
@@ -154,10 +163,6 @@ class Migration:
         """Give up a move in flight while its arrays still exist."""
         self.__dict__.pop("_core", None)
 
-    def _refusing(self) -> Refusing:
-        """Return a block before a collective call; all processes raise its error in that call."""
-        return Refusing(self._core.refuse)
-
     @property
     def elems(self) -> int:
         """Number of elements of this process, including dropped ones."""
@@ -217,19 +222,12 @@ class Migration:
         >>> d.move({"x": np.array([1.5, 2.5, 3.5]), "id": np.arange(3)})
         {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
-        with self._refusing():
+        with Refusing(self._core.refuse):
             moving = Moving((self.elems, self.received), columns, out)
         moving.raw = self._core.move(*moving.arguments)
         return moving.results()
 
-    def _refuse_start(self, error: BaseException) -> NoReturn:
-        """Start a move with an error, which `wait` and `test` then raise on all processes."""
-        if self._moving is None:
-            self._core.start_refused(*told(error))
-            self._moving = error
-        raise error
-
-    @refused_by(lambda given, _, error: given[0]._refuse_start(error))
+    @refused_by(_refuse_start)
     def start(self, *columns: Any, out: Any = None) -> None:
         """Start a move, by "partition" in stable order, without waiting for others. Collective.
 
@@ -266,7 +264,7 @@ class Migration:
         if self._moving is not None:
             raise InvalidState("a move of this migration is in flight; wait for it first")
         moving: Moving | Exception
-        with self._refusing():
+        with Refusing(self._core.refuse):
             try:
                 moving = Moving((self.elems, self.received), columns, out)
             except Exception as error:
@@ -375,7 +373,7 @@ class Migration:
         >>> d.move_in_place(np.array([5, 6, 7]))
         array([5, 7])
         """
-        with self._refusing():
+        with Refusing(self._core.refuse):
             array = array_of(buffer, "buffer")
             if not isinstance(array, np.ndarray) or array.ndim == 0:
                 raise WrongType(
@@ -440,7 +438,7 @@ class Migration:
         >>> d.reverse(d.move_in_place(buffer) * 10)
         array([ 0., 25., 35.])
         """
-        with self._refusing():
+        with Refusing(self._core.refuse):
             if isinstance(op, np.ndarray | list | tuple | Mapping):
                 raise InvalidArgument(
                     f"op is of type {type(op).__name__}; pass several arrays as one list, tuple or "
@@ -476,7 +474,7 @@ class Migration:
         >>> source.indices_of(0).tolist(), destination.indices_of(0).tolist()
         ([0, 1, 2], [0, 2])
         """
-        with self._refusing():
+        with Refusing(self._core.refuse):
             address = comm_address(self.comm)
         column = Column(np.arange(self.elems), self.elems)  # moved in stable order in any case
         moved = self._core.move_stably(column.described)
@@ -520,7 +518,7 @@ class Migration:
         >>> dm.Migration([0, 0], comm=MPI.COMM_SELF).explain()  # all processes on one node
         moves by partition, moves in place by partition
         """
-        with self._refusing():
+        with Refusing(self._core.refuse):
             size = byte_count(elem_bytes, "elem_bytes")
         return MigrationMethods(
             method=self._core.chosen_method(size, False),

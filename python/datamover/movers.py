@@ -362,10 +362,10 @@ class Mover(WithFree):
         if comm is None:  # then the others cannot be notified of an error
             moves = _triples(moves)
         self._comm = communicator(comm, moves)
-        self._address = address_of(self._comm, binding, (plan, source, destination))
+        address = address_of(self._comm, binding, (plan, source, destination))
         # The communicator may be freed before the mover is printed or bound again.
         self._place = (self._comm.rank, self._comm.size)
-        with Refusing(partial(core().refuse_binding, self._address)):
+        with Refusing(partial(core().refuse_binding, address)):
             moves = _triples(moves)
             factors = [number(a, "alpha") for a in alpha] if is_several(alpha) else None
             if factors is not None and len(factors) != len(moves):
@@ -377,7 +377,7 @@ class Mover(WithFree):
             parts = [_bindable(self._place, self._replaces, *move) for move in moves]
         self._plans = [plan for plan, _, _ in parts]
         self._core = core().Mover(
-            self._address,
+            address,
             self._plans,
             [sources for _, sources, _ in parts],
             [destinations for _, _, destinations in parts],
