@@ -83,8 +83,8 @@ class Transfer:
             self._plans = redistribute(a, b), redistribute(b, a)
 
         collectively(self._address, prepare)
-        self._movers: list[Any] = [None, None]
-        self._bound: list[tuple | None] = [None, None]
+        #: The places of the arrays of the last call, and their mover, by direction.
+        self._bound: dict[int, tuple[Any, Any]] = {}
         self._destroyed = False
 
     def forward(self, arrayA: np.ndarray, arrayB: np.ndarray) -> None:
@@ -102,19 +102,19 @@ class Transfer:
     @refused_by(agreeing)
     def _move(self, direction: int, source: np.ndarray, destination: np.ndarray) -> None:
         given = _place(source), _place(destination)
-        is_new = None in given or given != self._bound[direction]
-        state = 2 if self._destroyed else int(is_new)
+        known, mover = self._bound.get(direction, (None, None))
+        state = 2 if self._destroyed else int(None in given or given != known)
         states = [int(found[0]) for found in gathered(self._address, [state])]
         if 2 in states:
             raise InvalidState(
                 f"process {states.index(2)} has destroyed the transfer: make a new one"
             )
         if any(states):
-            self._bound[direction] = None
+            self._bound.pop(direction, None)
             ends: list[Any] = [array if np.size(array) else {} for array in (source, destination)]
-            self._movers[direction] = Mover(self._plans[direction], *ends, comm=self.comm)
-            self._bound[direction] = given
-        self._movers[direction]()
+            mover = Mover(self._plans[direction], *ends, comm=self.comm)
+            self._bound[direction] = given, mover
+        mover()
 
     def destroy(self) -> None:
         """Release the movers. Local.
@@ -122,11 +122,9 @@ class Transfer:
         `forward` and `backward` then raise `InvalidState` on all processes.
         """
         self._destroyed = True
-        for mover in self._movers:
-            if mover is not None:
-                mover.close()
-        self._movers = [None, None]
-        self._bound = [None, None]
+        for _, mover in self._bound.values():
+            mover.close()
+        self._bound = {}
 
 
 def _split(shape: tuple[int, ...], axis: int, nprocs: int) -> FloorPlan:
