@@ -102,6 +102,10 @@ def test_numbers_are_not_cut_off(comm):
         dm.targets.grid(unit, (2, 2), np.uint64([0, 0, 0, 2**63]))
     with pytest.raises(dm.errors.OutOfRange, match="below 2"):
         dm.targets.block(2**63)
+    for huge in (2**64, -(2**70)):
+        for make in (dm.targets.block, lambda n: dm.targets.grid(unit, (2, 2), [0, n, 0, 0])):
+            with pytest.raises(dm.errors.OutOfRange, match=f"contain {huge}, which does not fit"):
+                make(huge)
     for nprocs in (0, -1, 2**31):
         with pytest.raises(dm.errors.InvalidArgument):
             dm.targets.hilbert(unit, (2, 2)).ranks(x, nprocs)
