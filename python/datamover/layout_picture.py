@@ -153,12 +153,9 @@ class Painter:
         _ticks(axes, layout, holdings)
         if not holdings.whole:
             axes.set_xlabel(f"the first {rows:,} × {columns:,} elements", fontsize=8, color=FAINT)
-        if self.zoomed:  # all are bars
-            self._zoom(axes, layout)
-        elif (
-            self.rank is None and isinstance(layout, _plan.BlockCyclic) and not (is_bar or has_room)
-        ):
-            self._lens(axes, layout, aspect)
+        has_lens = self.rank is None and isinstance(layout, _plan.BlockCyclic) and not is_bar
+        if self.zoomed or (has_lens and not has_room):
+            self._enlarge_first_blocks(axes, layout, aspect)
 
     def _show_blocks(self, axes: Any, holdings: Holdings, points: tuple[float, float]) -> bool:
         """Show owners, and ranks in their blocks; return whether any has room for that."""
@@ -184,37 +181,28 @@ class Painter:
         owners = Holdings(layout, (0,), (n,), edges=[places]).owners
         return self.rgba(owners, None).reshape(MAX_PIXELS, MIXED_PLACES, 4).mean(axis=1)
 
-    def _enlarge(
-        self, axes: Any, layout: Any, window: tuple[int, ...], place: Any, points: Any
-    ) -> None:
-        """Show the first elements larger at a place relative to the picture."""
+    def _enlarge_first_blocks(self, axes: Any, layout: Any, aspect: float) -> None:
+        """Show the first blocks larger: below a bar, or in the lower right corner of a square."""
+        from matplotlib.patches import Polygon
+
+        window: tuple[int, ...] = (self.zoomed,)
+        place, share = (0.0, -2.0, 1.0, 1.0), 1.0
+        if self.zoomed:  # all are bars
+            corners = [(0, 0), (self.zoomed / layout.domain.shape[0], 0), (1, -1), (0, -1)]
+            light: Any = {"clip_on": False, "color": UNHELD, "lw": 0, "zorder": 0}
+            axes.add_patch(Polygon(corners, transform=axes.transAxes, **light))
+        else:
+            axis = zip(layout.block, layout.grid, layout.shape, strict=True)
+            window = tuple(min(b * LENS_BLOCKS if p > 1 else n, n) for b, p, n in axis)
+            place, share = (0.48, 0.04, 0.48, 0.48), 0.48
         inset = axes.inset_axes(place)
-        self._show_blocks(inset, Holdings(layout, range(len(window)), window), points)
-        inset.set_xticks([])
-        inset.set_yticks([])
+        self._show_blocks(inset, Holdings(layout, range(len(window)), window), _size(aspect, share))
+        inset.set(xticks=[], yticks=[])
         frame(inset)
         inset.set_title(
             f"first {' × '.join(f'{n:,}' for n in window)}", fontsize=7.5, color=INK, pad=3,
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2},
         )  # fmt: skip
-
-    def _zoom(self, axes: Any, layout: Any) -> None:
-        """Show the first elements of a bar larger, below it."""
-        from matplotlib.patches import Polygon
-
-        self._enlarge(axes, layout, (self.zoomed,), (0, -2, 1, 1), _size(BAR_ASPECT))
-        corners = [(0, 0), (self.zoomed / layout.domain.shape[0], 0), (1, -1), (0, -1)]
-        axes.add_patch(
-            Polygon(corners, transform=axes.transAxes, clip_on=False, color=UNHELD, lw=0, zorder=0)
-        )
-
-    def _lens(self, axes: Any, layout: Any, aspect: float) -> None:
-        """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
-        window = tuple(
-            min(block * LENS_BLOCKS if grid > 1 else extent, extent)
-            for block, grid, extent in zip(layout.block, layout.grid, layout.shape, strict=True)
-        )
-        self._enlarge(axes, layout, window, (0.48, 0.04, 0.48, 0.48), _size(aspect, 0.48))
 
     def _outline(
         self, axes: Any, boxes: Sequence[Box], size: tuple[int, int], points: tuple[float, float]
