@@ -23,9 +23,10 @@ import numpy as np
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, format_choice, formats, zarr_group
 from datamover.files.chunk_grid import Uneven
+from datamover.files.comparison import exact
 from datamover.files.formats import ArraySpec, MoveOptions, grid_of
-from datamover.files.joined import Part
-from datamover.files.many_files import Many, exact
+from datamover.files.joined import Part, with_length
+from datamover.files.many_files import Many
 from datamover.files.space import sync_path
 from datamover.files.zarr_array import zarr_python
 from datamover.files.zarr_traits import granule_of
@@ -139,14 +140,13 @@ class AppendToZarr(Many):
         key = array.metadata.encode_chunk_key
         cells[axis] = cells[axis][::-1]  # so that none gets the name of another
         for cell in itertools.product(*cells):
-            there = tuple(c + shift if d == axis else c for d, c in enumerate(cell))
+            there = with_length(cell, axis, cell[axis] + shift)
             _renamed(f"{new}/{key(cell)}", f"{new}/{key(there)}", os.rename)
         cells[axis] = range(shift)
         for cell in itertools.product(*cells):
             _renamed(f"{old}/{key(cell)}", f"{new}/{key(cell)}", _link)
-        shape = list(array.shape)
-        shape[axis] += shift * granule[axis]
-        array.resize(tuple(shape))
+        length = array.shape[axis] + shift * granule[axis]
+        array.resize(with_length(array.shape, axis, length))
 
 
 def _take_rest(old: str, new: str) -> None:

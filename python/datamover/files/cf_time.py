@@ -36,7 +36,11 @@ _CALENDARS = {
     "360_day": "360_day",
 }  # fmt: skip
 _GREGORIAN = datetime.date(1582, 10, 15)
-_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FROM_MARCH = (31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+#: Lengths of months in calendars whose years are all alike.
+_MONTHS = {
+    "noleap": (31, 28, *_FROM_MARCH), "all_leap": (31, 29, *_FROM_MARCH), "360_day": (30,) * 12,
+}  # fmt: skip
 
 
 def is_time(units: Any) -> bool:
@@ -124,11 +128,7 @@ def _days(year: int, month: int, day: int, calendar: Any) -> int | None:
             return None
         is_julian = calendar == "standard" and date < _GREGORIAN
         return None if is_julian else date.toordinal()
-    months = {
-        "noleap": _MONTHS,
-        "all_leap": (31, 29, *_MONTHS[2:]),
-        "360_day": (30,) * 12,
-    }.get(calendar)
+    months = _MONTHS.get(calendar)
     if months is None or not 1 <= month <= 12 or not 1 <= day <= months[month - 1]:
         return None
     return year * sum(months) + sum(months[: month - 1]) + day

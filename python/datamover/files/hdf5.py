@@ -25,6 +25,7 @@ from datamover.files.chunk_boxes import chunk_shape
 from datamover.files.flat import reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.hdf5_types import h5py
+from datamover.files.names import is_utf8
 from datamover.files.space import ENCODED, check_room_to_grow, naming_no_space, raise_no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -110,7 +111,7 @@ class Tree:
     order : list of str
         All names, in the order of each group, groups before their contents.
     first_names : dict
-        First names of all objects, by their address in the file.
+        First names of all objects, by their place in the file.
     """
 
     groups: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -120,11 +121,7 @@ class Tree:
     same: dict[str, str] = dataclasses.field(default_factory=dict)
     links: dict[str, Any] = dataclasses.field(default_factory=dict)
     order: list[str] = dataclasses.field(default_factory=list)
-    first_names: dict[tuple[int, int], str] = dataclasses.field(default_factory=dict)
-
-    def name_of(self, held: Any) -> str | None:
-        """Return the first name of an open object; None if it is not below the group."""
-        return self.first_names.get(_address(held))
+    first_names: dict[int, str] = dataclasses.field(default_factory=dict)
 
 
 def reading(where: str) -> contextlib.AbstractContextManager[None]:
@@ -165,47 +162,54 @@ def _name_in_netcdf(name: str, found: Tree) -> str:
 
 
 def _walked(group: Any) -> Tree:
-    found = Tree(first_names={_address(group): ""})
-    left = _names_in(group, "")  # groups may be deeper than Python's recursion limit
+    """Return all links of a group, by HDF5's own functions: h5py's objects take far longer."""
+    found = Tree(first_names={place_of(group.id): ""})
+    left = _names_in(group.id, "")  # groups may be deeper than Python's recursion limit
     while left:
         above, key, name = left.pop()
         found.order.append(name)
-        link = None
-        if isinstance(key, str):  # otherwise a name that is not UTF-8, which h5py does not find
-            with contextlib.suppress(TypeError):
-                link = above.get(key, getlink=True)
-        if not isinstance(link, h5py.HardLink):
-            found.links[name] = link
-        elif _look_at(held := above[key], name, found):
+        is_hard = above.links.get_info(key).type == h5py.h5l.TYPE_HARD
+        if not is_hard or not is_utf8(name):
+            found.links[name] = _link(above, key)
+        elif isinstance(held := _look_at(h5py.h5o.open(above, key), name, found), h5py.h5g.GroupID):
             left += _names_in(held, name + "/")
     return found
 
 
-def _names_in(group: Any, above: str) -> list[tuple[Any, Any, str]]:
+def _names_in(group: Any, above: str) -> list[tuple[Any, bytes, str]]:
     """Return the links of a group, the last one first: group, key and full name."""
-    keys = reversed(list(group))
-    return [(group, k, above + (k if isinstance(k, str) else os.fsdecode(k))) for k in keys]
+    return [(group, key, above + os.fsdecode(key)) for key in reversed(list(group))]
 
 
-def _address(held: Any) -> tuple[int, int]:
-    info = h5py.h5o.get_info(held.id)
-    return info.fileno, info.addr
+def _link(group: Any, key: bytes) -> Any:
+    """Return a link to another place; None for a kind, or a name, that h5py does not have."""
+    with contextlib.suppress(TypeError, UnicodeError):
+        return h5py.Group(group).get(key.decode(), getlink=True)
+    return None
 
 
-def _look_at(held: Any, name: str, found: Tree) -> bool:
-    """Record an object under a name; return whether it is a group to visit."""
-    first = found.first_names.setdefault(_address(held), name)
+def place_of(held: Any) -> int:
+    """Return the place of an object in its file, by its identifier."""
+    return h5py.h5o.get_info(held).addr
+
+
+def _look_at(held: Any, name: str, found: Tree) -> Any:
+    """Record an object, by its identifier, under a name; return it if that is its first."""
+    first = found.first_names.setdefault(place_of(held), name)
     if first != name:
         found.same[name] = first
-    if isinstance(held, h5py.Dataset) and not is_only_a_dimension(held):
-        found.datasets[name] = held
+    if isinstance(held, h5py.h5d.DatasetID):
+        dataset = h5py.Dataset(held)
+        if not is_only_a_dimension(dataset):
+            found.datasets[name] = dataset
+        elif first == name:
+            found.dimensions[name] = dataset
     elif first == name:
-        is_group = isinstance(held, h5py.Group)
-        is_dataset = isinstance(held, h5py.Dataset)
-        of_kind = found.groups if is_group else found.dimensions if is_dataset else found.datatypes
-        of_kind[name] = held
-        return is_group
-    return False
+        is_group = isinstance(held, h5py.h5g.GroupID)
+        (found.groups if is_group else found.datatypes)[name] = (
+            h5py.Group(held) if is_group else h5py.Datatype(held)
+        )
+    return held if first == name else None
 
 
 def words_of(link: Any) -> str:
@@ -251,6 +255,9 @@ class OpenDataset(Reader):
     spec: ArraySpec
     _data: AddressBlocks | None = None
 
+    def __post_init__(self) -> None:
+        """Prepare reading, in subclasses."""
+
     @property
     def _where(self) -> str:
         return ":/".join(self._place)
@@ -262,7 +269,9 @@ class OpenDataset(Reader):
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        file, self._file, self._dataset = self._file, None, None
+        if file is not None:
+            file.close()
         if self._data is not None:
             self._data.block.cache_clear()
 
@@ -293,10 +302,8 @@ class OpenOutput(OpenDataset):
 
     def close(self) -> None:
         """Close the file, to which HDF5 writes everything that it has buffered."""
-        file, self._file, self._dataset = self._file, None, None
         with self.naming_errors():
-            if file is not None:
-                file.close()
+            super().close()
 
 
 class DatasetReader(OpenDataset):
@@ -305,13 +312,7 @@ class DatasetReader(OpenDataset):
     Any number of threads may read; h5py admits one at a time.
     """
 
-    def __init__(self, file: Any, dataset: Any, *of_dataset: Any):
-        super().__init__(file, dataset, *of_dataset)
-        spec = self.spec
-        is_opaque = hdf5_types.is_opaque(spec.dtype)
-        self._memory_type = (
-            self._dataset.id.get_type() if is_opaque else h5py.h5t.py_create(spec.dtype)
-        )
+    def __post_init__(self) -> None:
         # Datasets without chunks, such as those of several files, are read in pieces of a megabyte.
         self.granule: Shape = tuple(self._dataset.chunks or chunk_shape(self.spec, MoveOptions()))
 
@@ -319,9 +320,15 @@ class DatasetReader(OpenDataset):
         """Fill `out` with the elements from index `lo` on."""
         values = np.zeros(out.shape, self.spec.dtype)
         with addresses.failing(f"{self._where} cannot be read at {lo}"):
-            here, memory = selection(self._dataset.id, lo, out.shape)
-            self._dataset.id.read(memory, here, values, self._memory_type)
+            read_box(self._dataset.id, lo, values)
             out.view(self.spec.dtype)[...] = values
+
+
+def read_box(held: Any, lo: Shape, out: np.ndarray) -> None:
+    """Fill `out` from a dataset, by its identifier; opaque elements are read as stored."""
+    kind = held.get_type() if hdf5_types.is_opaque(out.dtype) else h5py.h5t.py_create(out.dtype)
+    here, memory = selection(held, lo, out.shape)
+    held.read(memory, here, out, kind)
 
 
 def selection(held: Any, lo: Shape, shape: Shape) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from datamover.errors import IoFailed
-from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_format, hdf5_types, names
+from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_format, hdf5_types
 from datamover.files.chunk_boxes import read_fully
 from datamover.files.flat import FlatFile
 from datamover.files.formats import MoveOptions, Reader, Shape, grid_of
@@ -38,6 +38,8 @@ MOST_CHUNKS = 64
 MOST_GAPS, MOST_COMPARED_BYTES = 256, 1 << 22
 #: After so many files in a row that are no twins, none is expected.
 MOST_MISSES = 16
+#: Begin and end of pieces of a file.
+Runs = list[tuple[int, int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,17 +48,16 @@ class _Kind:
 
     Attributes
     ----------
-    one : Described, optional
-        None for what is not an array, as NetCDF's dimensions without values.
+    one : Described
     properties
         Those with which the first was created.
     reader : FlatFile or ChunkedDataset, optional
         The reader of the first, closed; None if HDF5 is needed.
     """
 
-    one: Described | None
-    properties: Any = None
-    reader: Any = None
+    one: Described
+    properties: Any
+    reader: Any
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,21 +92,11 @@ class Elements:
             opened.pop_all()
         return found
 
-    def runs(self) -> list[tuple[int, int]]:
+    def runs(self) -> Runs:
         """Return begin and end of all pieces in the file."""
         if isinstance(self.place, int):
             return [(self.place, self.place + _nbytes(self.reader, self.shape))]
         return [(offset, offset + size) for *_, offset, size, _ in self.place]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Last:
-    """A file that was compared: its size, what is between its joined elements, and these."""
-
-    nbytes: int
-    gaps: list[tuple[int, int]]
-    between: list[bytes]
-    joined: dict[str, Elements]
 
 
 class Alike:
@@ -123,14 +114,14 @@ class Alike:
         self._along, self._as_stored = along, as_stored
         #: By the name, and what is stored: as many as there are variants.
         self._kinds: dict[Any, _Kind] = {}
-        self._last: _Last | None = None
+        #: Of the file that was compared last: its bytes, the pieces between its joined arrays, what
+        #: is in these, and the arrays.
+        self._last: tuple[int, Runs, list[bytes], dict[str, Elements]] | None = None
         self._misses = 0
 
     @contextlib.contextmanager
     def contents(self, path: str) -> Iterator[dict[str, Described]]:
         """Open a file; yield the descriptions of its arrays, by name.
-
-        Arrays that store the same as one before have the very same `attributes`.
 
         Raises
         ------
@@ -140,20 +131,20 @@ class Alike:
         with hdf5.reading(path):
             stamp = _stamp(os.stat(path))
         with hdf5.reading(path), hdf5.open_file(path) as file:
-            stored = _stored(file)
-            if stored is None:
-                datasets = hdf5.tree(file, self._as_stored).datasets
-                stored = {name: (dataset.id, None) for name, dataset in datasets.items()}
+            tree = hdf5.tree(file, self._as_stored)
+            found: dict[str, Described] = {}
             is_plain = file.userblock_size == 0 and file.id.get_intent() == h5py.h5f.ACC_RDONLY
-            found = {}
-            for name, (held, said) in stored.items():
-                kind = self._kinds.get((name, said)) or self._learnt(path, name, held, said)
-                if kind.one is None:
+            for name, dataset in tree.datasets.items():
+                if (shape := dataset.shape) is None:
                     continue
-                shape, opener = held.shape, None
-                if kind.reader and is_plain and (place := _place(kind, held, stamp[0])) is not None:
-                    opener = Elements(path, stamp, kind.reader, shape, place)
-                found[name] = dataclasses.replace(kind.one, array=held, shape=shape, open=opener)
+                # HDF5 may name a scale by any of its names.
+                said = None if tree.same else _said(dataset.id, tree.first_names)
+                kind = self._kinds.get((name, said)) or self._learnt(path, name, dataset, said)
+                place = _place(kind, dataset.id, stamp[0]) if kind.reader and is_plain else None
+                opener = None if place is None else Elements(path, stamp, kind.reader, shape, place)
+                found[name] = dataclasses.replace(
+                    kind.one, array=dataset.id, shape=shape, open=opener
+                )
             yield found
 
     def remember(self, path: str, found: dict[str, Described]) -> None:
@@ -171,66 +162,43 @@ class Alike:
         gaps.append((at, stamp[0]))
         if len(gaps) <= MOST_GAPS and sum(b - a for a, b in gaps) <= MOST_COMPARED_BYTES:
             with opened(path, os.O_RDONLY) as fd:
-                self._last = _Last(stamp[0], gaps, _read_all(fd, gaps), joined)
+                self._last = stamp[0], gaps, _read_all(fd, gaps), joined
             if _stamp(os.stat(path)) != stamp:
                 self._last = None
 
     def twin(self, path: str) -> dict[str, Elements] | None:
         """Return the joined arrays of a twin of the file that is remembered; None for others."""
-        if (last := self._last) is None:
+        if self._last is None:
             return None
+        nbytes, gaps, between, joined = self._last
         with contextlib.suppress(OSError), opened(path, os.O_RDONLY) as fd:  # HDF5 has the words
             _lock(fd)
             stamp = _stamp(os.fstat(fd))
-            if stamp[0] == last.nbytes and _read_all(fd, last.gaps) == last.between:
+            if stamp[0] == nbytes and _read_all(fd, gaps) == between:
                 self._misses = 0
                 return {
                     name: dataclasses.replace(one, path=path, stamp=stamp)
-                    for name, one in last.joined.items()
+                    for name, one in joined.items()
                 }
         self._misses += 1
         return None
 
-    def _learnt(self, path: str, name: str, held: Any, said: Any) -> _Kind:
+    def _learnt(self, path: str, name: str, dataset: Any, said: Any) -> _Kind:
         """Describe a dataset, and all that store the same."""
-        dataset, one, reader = h5py.Dataset(held), None, None
-        if dataset.shape is not None and not hdf5.is_only_a_dimension(dataset):
-            one = described(f"{path}:/{name}", name, dataset, self._as_stored)
-            if said and self._along in one.dims and not one.dtype.hasobject:
-                reader = hdf5_format.open_dataset(path, name, as_stored=self._as_stored)
-                reader.close()
-                if not isinstance(reader, FlatFile | hdf5_chunks.ChunkedDataset):
-                    reader = None
-        found = _Kind(one and dataclasses.replace(one, array=None), held.get_create_plist(), reader)
+        one, reader = described(f"{path}:/{name}", name, dataset, self._as_stored), None
+        if said and self._along in one.dims and not one.dtype.hasobject:
+            reader = hdf5_format.open_dataset(path, name, as_stored=self._as_stored)
+            reader.close()
+            if not isinstance(reader, FlatFile | hdf5_chunks.ChunkedDataset):
+                reader = None
+        properties = dataset.id.get_create_plist()
+        found = _Kind(dataclasses.replace(one, array=None), properties, reader)
         if said is not None:
             self._kinds[name, said] = found
         return found
 
 
-def _stored(file: Any) -> dict[str, tuple[Any, Any]] | None:
-    """Return the identifiers of datasets, and what `_said` returns for each, by name.
-
-    None if an object has several names, or one that NetCDF or Python shows in another way.
-    """
-    links: list[tuple[bytes, int, int]] = []
-    root = h5py.h5g.open(file.id, b"/")
-    root.links.visit(lambda name, info: links.append((name, info.type, info.u)), info=True)
-    hard = [(name, place) for name, kind, place in links if kind == h5py.h5l.TYPE_HARD]
-    by_place = {place: name for name, place in hard}
-    if len({h5py.h5o.get_info(root).addr, *by_place}) <= len(hard) or any(
-        hdf5.NON_COORDINATE.encode() in name or not names.is_utf8(os.fsdecode(name))
-        for name, _ in hard
-    ):
-        return None
-    opened = [(name.decode(), h5py.h5o.open(root, name)) for name, _ in hard]
-    return {
-        name: (held, _said(held, by_place))
-        for name, held in opened
-        if isinstance(held, h5py.h5d.DatasetID)
-    }
-
-
-def _said(held: Any, by_place: dict[int, bytes]) -> Any:
+def _said(held: Any, by_place: dict[int, str]) -> Any:
     """Return what a dataset stores that determines its description; None for unusual types."""
     space, properties, attributes = held.get_space(), held.get_create_plist(), set[bytes]()
     is_chunked = properties.get_layout() == h5py.h5d.CHUNKED
@@ -245,7 +213,7 @@ def _said(held: Any, by_place: dict[int, bytes]) -> Any:
                 if h5py.h5ds.get_num_scales(held, dim) == 0:  # of which `iterate` is an error
                     said.append(None)
                     continue
-                place = h5py.h5ds.iterate(held, dim, lambda scale: h5py.h5o.get_info(scale).addr)
+                place = h5py.h5ds.iterate(held, dim, hdf5.place_of)
                 said.append(by_place[place])
         return tuple(said)
     except (OSError, TypeError, ValueError, RuntimeError, LookupError):
@@ -299,7 +267,7 @@ def _lock(fd: int) -> None:
             raise
 
 
-def _read_all(fd: int, gaps: list[tuple[int, int]]) -> list[bytes]:
+def _read_all(fd: int, gaps: Runs) -> list[bytes]:
     return [read_fully(fd, end - begin, begin) for begin, end in gaps]
 
 

@@ -8,7 +8,7 @@ have a JSON form.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,6 @@ OF_DIMENSIONS = {
     "_Netcdf4Coordinates",
     "_Netcdf4Dimid",
 }
-#: Attributes whose type determines that of decoded elements, and the bytes of JSON's numbers.
-OF_PACKED, JSON_BYTES = ("scale_factor", "add_offset"), 8
 #: The attribute of the file that identifies datasets of NetCDF.
 OF_NETCDF = "_NCProperties"
 #: Attributes that have the type of the elements, by the CF conventions. JSON does not record it.
@@ -181,14 +179,6 @@ def read(place: tuple[str, str], dataset: Any, dtype: np.dtype) -> NativeTraits:
     )
 
 
-def _is_short(held: Any, name: str) -> bool:
-    """Return whether an attribute is a float of fewer bytes than JSON's numbers."""
-    if name not in held.attrs:
-        return False
-    kind = held.attrs.get_id(name).get_type()
-    return kind.get_class() == h5py.h5t.FLOAT and kind.get_size() < JSON_BYTES
-
-
 def fill_bytes(spec: ArraySpec) -> bytes | None:
     """Return the bytes of the fill value; None if unwritten elements are undefined."""
     native = native_of(spec)
@@ -325,18 +315,3 @@ def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:
         except (TypeError, ValueError, RecursionError) as e:
             what = f"{where}: its attribute {key} is left out"
             log.warning("%s: HDF5 cannot hold it (%s)", what, e)
-
-
-def losses_in_json(where: str, not_in_json: Iterable[str], dataset: Any = None) -> tuple[str, ...]:
-    """Describe the attributes that JSON does not have, and those of a dataset with other types."""
-    found = [
-        f"{where}: its attribute {name} is left out: JSON has none of that type"
-        for name in not_in_json
-    ]
-    lengthened = [name for name in OF_PACKED if dataset is not None and _is_short(dataset, name)]
-    if lengthened:
-        found.append(
-            f"{where}: {' and '.join(lengthened)} become float64, the only type of JSON: xarray "
-            "decodes the elements to float64"
-        )
-    return tuple(found)

@@ -36,6 +36,8 @@ GZIP_LEVEL = 4
 PAST_END = "the file ends within it"
 #: Of each stored chunk: its first index, and its offset in the file, bytes and filter mask.
 Rows = list[tuple[int, ...]]
+#: Held while the chunks of a dataset are listed, so that only one of its threads does so.
+_indexing = threading.Lock()
 
 
 def shuffle_of(spec: ArraySpec) -> Any:
@@ -48,9 +50,8 @@ def shuffle_of(spec: ArraySpec) -> Any:
 class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
     """A chunked dataset, plain or with shuffle and gzip; may be read by several threads."""
 
-    def __init__(self, file: Any, dataset: Any, *of_dataset: Any):
-        super().__init__(file, dataset, *of_dataset)
-        spec = self.spec
+    def __post_init__(self) -> None:
+        spec, dataset = self.spec, self._dataset
         self.granule: Shape = tuple(dataset.chunks)
         self._filters = filters(dataset)
         self.is_encoded = bool(self._filters)
@@ -58,7 +59,6 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
         self._opaque = np.dtype((np.void, spec.dtype.itemsize))
         self._chunk_bytes = math.prod(self.granule) * spec.dtype.itemsize
         self._fd = self._opened_bytes()
-        self._lock = threading.Lock()
         #: The result of `index_of`, once a chunk has been read.
         self._index: Any = None
 
@@ -119,7 +119,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
 
     def _place_of(self, cell: Shape, first: Shape) -> tuple[int, int, int] | None:
         """Return offset and bytes of a chunk in the file, and its filter mask; None without it."""
-        with self._lock:
+        with _indexing:
             if self._index is None:
                 self._index = index_of(self._dataset)
         numbers, places = self._index
@@ -147,8 +147,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            super().close()
+        super().close()
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)

@@ -44,6 +44,8 @@ INTERNAL = OF_DIMENSIONS | {OF_NETCDF, "_nc3_strict"}
 NUMBER = "_Netcdf4Dimid"
 #: Objects at the root of a file that are looked at for it.
 MOST_LOOKED_AT = 256
+#: Attributes whose type determines that of decoded elements, and the bytes of JSON's numbers.
+OF_PACKED, JSON_BYTES = ("scale_factor", "add_offset"), 8
 #: Classes of datasets that are their scales; other classes are images, tables and the like.
 OF_SCALES = {"CLASS", "NAME"}
 
@@ -117,9 +119,8 @@ def _kept(place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec) -> Z
     attributes = json_attributes(dataset, is_netcdf(file, dataset))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
-    missing = left_out(dataset, attributes)
     native = hdf5_attributes.read(place, dataset, spec.dtype)
-    losses = hdf5_attributes.losses_in_json(native.where, missing, dataset)
+    losses = losses_in_json(native.where, dataset, attributes)
     names = dimension_names(dataset, native.where)
     fill = None
     if spec.dtype.names is None and not spec.dtype.hasobject:
@@ -175,10 +176,26 @@ def json_attributes(
     return found
 
 
-def left_out(held: Any, found: dict[str, Any]) -> list[str]:
-    """Return the names of the attributes that are not among those found for JSON."""
+def losses_in_json(where: str, held: Any, found: dict[str, Any]) -> tuple[str, ...]:
+    """Describe the attributes that are not among those found for JSON, or get another type."""
+
+    def is_short(name: str) -> bool:
+        kind = held.attrs.get_id(name).get_type()
+        return kind.get_class() == h5py.h5t.FLOAT and kind.get_size() < JSON_BYTES
+
     internal = _internal(held)
-    return [name for name in held.attrs if name not in found and name not in internal]
+    losses = [
+        f"{where}: its attribute {name} is left out: JSON has none of that type"
+        for name in held.attrs
+        if name not in found and name not in internal
+    ]
+    packed = OF_PACKED if isinstance(held, h5py.Dataset) else ()
+    if lengthened := [name for name in packed if name in held.attrs and is_short(name)]:
+        losses.append(
+            f"{where}: {' and '.join(lengthened)} become float64, the only type of JSON: xarray "
+            "decodes the elements to float64"
+        )
+    return tuple(losses)
 
 
 def _internal(held: Any) -> set[str]:

@@ -131,12 +131,14 @@ def described(where: str, name: str, dataset: Any, as_stored: bool) -> Described
     return Described(dataset.id, tuple(dataset.shape), dtype, tuple(dims), said, own)
 
 
-def digest_of(one: Described) -> bytes:
-    """Return a digest of all elements of an array, while its file is open."""
+def digest_of(one: Described, reverse: bool = False) -> bytes:
+    """Return a digest of all elements of an array, while its file is open; or of their reverse."""
     if not hdf5_types.is_opaque(one.dtype) and (not one.shape or one.dtype.hasobject):
         found = np.ravel(elements(one)).tolist()
         with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # lists in full
             return repr([w.decode() if isinstance(w, bytes) else w for w in found]).encode()
+    if reverse:
+        return hashlib.sha256(np.flip(elements(one)).tobytes()).digest()
     digest = hashlib.sha256()
     count, *row = one.shape or (1,)
     rows = max(1, PIECE_BYTES // max(1, math.prod(row) * one.dtype.itemsize))
@@ -152,12 +154,9 @@ def elements(one: Described, first: int = 0, end: int | None = None) -> np.ndarr
         return np.asarray(array[rows])
     if one.dtype.hasobject:
         return np.asarray(h5py.Dataset(array)[rows])
-    is_opaque = hdf5_types.is_opaque(one.dtype)
-    memory = array.get_type() if is_opaque else h5py.h5t.py_create(one.dtype)
     count = [len(range(*rows.indices(one.shape[0])))] if rows else []
     found = np.empty((*count, *one.shape[1:]), one.dtype)
-    lo = (first, *(0 for _ in one.shape[1:])) if one.shape else ()
-    array.read(*hdf5.selection(array, lo, found.shape), found, memory)
+    hdf5.read_box(array, (first, *(0 for _ in one.shape[1:])) if one.shape else (), found)
     return found
 
 

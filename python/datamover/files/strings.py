@@ -196,9 +196,8 @@ def differs(where: str) -> IoFailed:
 class StringsReader(hdf5.OpenDataset):
     """An HDF5 dataset of strings, which h5py decodes."""
 
-    def __init__(self, file: Any, dataset: Any, *of_dataset: Any):
-        super().__init__(file, dataset, *of_dataset)
-        self.granule: Shape = chunks_of(dataset)
+    def __post_init__(self) -> None:
+        self.granule: Shape = chunks_of(self._dataset)
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the strings from index `lo` on.

@@ -238,6 +238,7 @@ def _make(
 ) -> None:
     """Fill `jobs`, and create the output without elements. Collective."""
     threads, free_bytes = threads_of(comm), free_bytes_of(comm, place.path, options)
+    way.compare(comm)
 
     def create(path: str) -> Late:
         outputs = {name: job.output for name, job in jobs.items()}

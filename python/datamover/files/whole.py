@@ -78,6 +78,9 @@ class Way:
         self.copied: dict[str, ArraySpec] = {}
         self.lengths: dict[str, int] = {}
 
+    def compare(self, comm: Comm | None) -> None:
+        """Compare the files, if there are many; each process compares some. Collective."""
+
     def opened(self) -> contextlib.AbstractContextManager[Any]:
         """Open the input and read its contents; reject objects that the output cannot have.
 

@@ -31,8 +31,7 @@ from datamover.files import (
     zarr_output,
 )
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Output, log
-from datamover.files.hdf5_attributes import losses_in_json
-from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
+from datamover.files.hdf5_format import is_netcdf, json_attributes, losses_in_json
 from datamover.files.hdf5_types import h5py
 from datamover.files.names import is_utf8
 from datamover.files.whole import OfOne, ToZarr, Way
@@ -208,8 +207,8 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         for name in ("", *tree.groups):
             held = self.file[name or "/"]
             with hdf5.reading(self.source):
-                missing = left_out(held, json_attributes(held))
-            for words in losses_in_json(f"{self.source}:/{name}", missing):
+                losses = losses_in_json(f"{self.source}:/{name}", held, json_attributes(held))
+            for words in losses:
                 log.warning("%s", words)
 
 
@@ -311,14 +310,14 @@ class Hdf5ToHdf5(WholeHdf5):
         dataset = self.file[name]
         if "DIMENSION_LIST" not in dataset.attrs:
             return
-        for dim, of_source in zip(made[name].dims, dataset.dims, strict=True):
-            scales: list[Any] = []
-            with contextlib.suppress(RuntimeError, LookupError, ValueError, OSError):  # one removed
-                scales = list(of_source.values())
-            for scale in scales:
-                found = self.tree.name_of(scale)
-                if found is not None and found not in self.left_out:
-                    dim.attach_scale(made[found])
+        for d, dim in enumerate(made[name].dims):
+            for k in range(len(dataset.dims[d])):
+                scale = None
+                with contextlib.suppress(RuntimeError, LookupError, ValueError, OSError):  # removed
+                    place = h5py.h5ds.iterate(dataset.id, d, hdf5.place_of, k)
+                    scale = self.tree.first_names.get(place)
+                if scale is not None and scale not in self.left_out:
+                    dim.attach_scale(made[scale])
 
 
 def _make_group(made: Any, name: str, group: Any) -> None:
