@@ -105,6 +105,7 @@ class Comparison:
         Mismatch, IoFailed
             A file differs, or cannot be read.
         """
+        first = self._first
         for path in paths:
             openers: dict[str, Any] | None = self._alike.twin(path)
             if openers is not None:  # what was found of the file before holds
@@ -114,7 +115,8 @@ class Comparison:
                     self._compare(path, found)
                     if not (length := self._length(path, found)):
                         raise IoFailed(f"{path} has no records along {self._along!r}; leave it out")
-                    units = _units(found)
+                    are_alike = all(d.attributes is first[n].attributes for n, d in found.items())
+                    units = self._units if are_alike else _units(found)
                     convert = {n: self._conversion(path, n, found[n], units[n]) for n in self.axes}
                     openers = {n: found[n].open or partial(_opened, path, n) for n in self.axes}
                     values = {n: elements(found[n]) for n in self.times}
@@ -142,19 +144,21 @@ class Comparison:
             has, lacks = (base, path) if name in self._first else (path, base)
             raise Mismatch(f"{lacks} has no {name!r}, which {has} has")
         for name, one in found.items():
-            where, first, axis = named(path, name), self._first[name], self.axes.get(name)
-            wanted = _properties(first, axis)
-            for what, here in _properties(one, axis).items():
+            first, axis = self._first[name], self.axes.get(name)
+            is_alike = one.attributes is first.attributes  # decoded once for both
+            wanted = _properties(first, axis, is_alike)
+            for what, here in _properties(one, axis, is_alike).items():
                 there = wanted[what]
                 if here != there and repr(here) != repr(there):  # NaN differs from itself
-                    raise Mismatch(f"{where} has {what} {here}, {there} in {base}")
+                    raise Mismatch(f"{named(path, name)} has {what} {here}, {there} in {base}")
             if one.kind and first.kind and one.kind != first.kind:
-                raise Mismatch(f"{where} has another HDF5 type than in {base}")
+                raise Mismatch(f"{named(path, name)} has another HDF5 type than in {base}")
             if axis is None and digest_of(one) != (digest := self._digests[name]):
                 is_reversed = digest_of(one, reverse=True) == digest
                 raise Mismatch(
-                    f"{where} has other elements than in {base}{', in reverse order' * is_reversed}"
-                    f"; without the dimension {self._along!r} they must be the same"
+                    f"{named(path, name)} has other elements than in {base}"
+                    f"{', in reverse order' * is_reversed}; without the dimension {self._along!r} "
+                    "they must be the same"
                 )
 
     def _conversion(
@@ -184,10 +188,10 @@ class Comparison:
             raise Mismatch(inexact(path, name, e, self._base)) from None
 
 
-def _properties(one: Described, axis: int | None) -> dict[str, Any]:
+def _properties(one: Described, axis: int | None, is_alike: bool) -> dict[str, Any]:
     """Return what is the same in all files, by its name; `axis` is the joined dimension."""
-    shape = tuple(n for d, n in enumerate(one.shape) if d != axis)
-    words = [word for word in MEANING if word != "units" or axis is None]
+    shape = one.shape if axis is None else one.shape[:axis] + one.shape[axis + 1 :]
+    words = () if is_alike else [word for word in MEANING if word != "units" or axis is None]
     said = {word: one.attributes.get(word) for word in words}
     return {"dimensions": one.dims, "shape": shape, "dtype": one.dtype, **said}
 

@@ -142,7 +142,16 @@ def tree(group: Any, as_stored: bool = False) -> Tree:
     Variables have their names in NetCDF, or those in the file with `as_stored`.
     """
     with reading(str(group.file.filename)):
-        found = _walked(group)
+        found = walked(group)
+        all_datasets = {name: h5py.Dataset(held) for name, held in found.datasets.items()}
+        dimensions = {n: d for n, d in all_datasets.items() if is_only_a_dimension(d)}
+    found = dataclasses.replace(
+        found,
+        groups={name: h5py.Group(held) for name, held in found.groups.items()},
+        datasets={n: d for n, d in all_datasets.items() if n not in dimensions},
+        dimensions={n: d for n, d in dimensions.items() if n not in found.same},
+        datatypes={name: h5py.Datatype(held) for name, held in found.datatypes.items()},
+    )
     shown = {name: _name_in_netcdf(name, found) for name in found.datasets}
     if as_stored or all(own == name for name, own in shown.items()):
         return found
@@ -161,24 +170,44 @@ def _name_in_netcdf(name: str, found: Tree) -> str:
     return plain if plain in found.dimensions else name
 
 
-def _walked(group: Any) -> Tree:
-    """Return all links of a group, by HDF5's own functions: h5py's objects take far longer."""
-    found = Tree(first_names={place_of(group.id): ""})
-    left = _names_in(group.id, "")  # groups may be deeper than Python's recursion limit
+def walked(group: Any) -> Tree:
+    """Return all links of a group, with identifiers for objects, and dimensions as datasets.
+
+    By HDF5's own functions: those of h5py's objects take far longer.
+    """
+    root = h5py.h5g.open(group.id, b".")  # a file's own identifier does not report its order
+    found = Tree(first_names={place_of(root): ""})
+    left = _links_in(root, "")  # groups may be deeper than Python's recursion limit
     while left:
-        above, key, name = left.pop()
+        above, key, name, kind, place = left.pop()
         found.order.append(name)
-        is_hard = above.links.get_info(key).type == h5py.h5l.TYPE_HARD
-        if not is_hard or not is_utf8(name):
+        if kind != h5py.h5l.TYPE_HARD or not is_utf8(name):
             found.links[name] = _link(above, key)
-        elif isinstance(held := _look_at(h5py.h5o.open(above, key), name, found), h5py.h5g.GroupID):
-            left += _names_in(held, name + "/")
+            continue
+        held, first = h5py.h5o.open(above, key), found.first_names.setdefault(place, name)
+        if first != name:
+            found.same[name] = first
+        if isinstance(held, h5py.h5d.DatasetID):
+            found.datasets[name] = held
+        elif first == name and isinstance(held, h5py.h5g.GroupID):
+            found.groups[name] = held
+            left += _links_in(held, name + "/")
+        elif first == name:
+            found.datatypes[name] = held
     return found
 
 
-def _names_in(group: Any, above: str) -> list[tuple[Any, bytes, str]]:
-    """Return the links of a group, the last one first: group, key and full name."""
-    return [(group, key, above + os.fsdecode(key)) for key in reversed(list(group))]
+def _links_in(group: Any, above: str) -> list[tuple[Any, bytes, str, int, int]]:
+    """Return the links of a group, the last one first: group, key, full name, kind and place."""
+    found: list[tuple[Any, bytes, str, int, int]] = []
+    said = group.get_create_plist().get_link_creation_order()
+    order = h5py.h5.INDEX_CRT_ORDER if said & h5py.h5p.CRT_ORDER_TRACKED else h5py.h5.INDEX_NAME
+
+    def add(key: bytes, info: Any) -> None:
+        found.append((group, key, above + os.fsdecode(key), info.type, info.u))
+
+    group.links.iterate(add, info=True, idx_type=order)
+    return found[::-1]
 
 
 def _link(group: Any, key: bytes) -> Any:
@@ -191,25 +220,6 @@ def _link(group: Any, key: bytes) -> Any:
 def place_of(held: Any) -> int:
     """Return the place of an object in its file, by its identifier."""
     return h5py.h5o.get_info(held).addr
-
-
-def _look_at(held: Any, name: str, found: Tree) -> Any:
-    """Record an object, by its identifier, under a name; return it if that is its first."""
-    first = found.first_names.setdefault(place_of(held), name)
-    if first != name:
-        found.same[name] = first
-    if isinstance(held, h5py.h5d.DatasetID):
-        dataset = h5py.Dataset(held)
-        if not is_only_a_dimension(dataset):
-            found.datasets[name] = dataset
-        elif first == name:
-            found.dimensions[name] = dataset
-    elif first == name:
-        is_group = isinstance(held, h5py.h5g.GroupID)
-        (found.groups if is_group else found.datatypes)[name] = (
-            h5py.Group(held) if is_group else h5py.Datatype(held)
-        )
-    return held if first == name else None
 
 
 def words_of(link: Any) -> str:

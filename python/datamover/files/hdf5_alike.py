@@ -48,14 +48,15 @@ class _Kind:
 
     Attributes
     ----------
-    one : Described
+    one : Described, optional
+        None for what is not an array, as NetCDF's dimensions without values.
     properties
         Those with which the first was created.
     reader : FlatFile or ChunkedDataset, optional
         The reader of the first, closed; None if HDF5 is needed.
     """
 
-    one: Described
+    one: Described | None
     properties: Any
     reader: Any
 
@@ -123,6 +124,8 @@ class Alike:
     def contents(self, path: str) -> Iterator[dict[str, Described]]:
         """Open a file; yield the descriptions of its arrays, by name.
 
+        Arrays that store the same as one before have the very same `attributes`.
+
         Raises
         ------
         IoFailed
@@ -131,20 +134,23 @@ class Alike:
         with hdf5.reading(path):
             stamp = _stamp(os.stat(path))
         with hdf5.reading(path), hdf5.open_file(path) as file:
-            tree = hdf5.tree(file, self._as_stored)
-            found: dict[str, Described] = {}
+            tree, found = hdf5.walked(file), dict[str, Described]()
             is_plain = file.userblock_size == 0 and file.id.get_intent() == h5py.h5f.ACC_RDONLY
-            for name, dataset in tree.datasets.items():
-                if (shape := dataset.shape) is None:
+            datasets = tree.datasets
+            # HDF5 may name a scale by any of its names, and NetCDF shows some in another way.
+            is_usual = not tree.same and not any(hdf5.NON_COORDINATE in name for name in datasets)
+            if not is_usual:
+                shown = hdf5.tree(file, self._as_stored).datasets
+                datasets = {name: dataset.id for name, dataset in shown.items()}
+            for name, held in datasets.items():
+                said = _said(held, tree.first_names) if is_usual else None
+                kind = self._kinds.get((name, said)) or self._learnt(path, name, held, said)
+                if kind.one is None:
                     continue
-                # HDF5 may name a scale by any of its names.
-                said = None if tree.same else _said(dataset.id, tree.first_names)
-                kind = self._kinds.get((name, said)) or self._learnt(path, name, dataset, said)
-                place = _place(kind, dataset.id, stamp[0]) if kind.reader and is_plain else None
-                opener = None if place is None else Elements(path, stamp, kind.reader, shape, place)
-                found[name] = dataclasses.replace(
-                    kind.one, array=dataset.id, shape=shape, open=opener
-                )
+                shape, opener = held.shape, None
+                if kind.reader and is_plain and (place := _place(kind, held, stamp[0])) is not None:
+                    opener = Elements(path, stamp, kind.reader, shape, place)
+                found[name] = dataclasses.replace(kind.one, array=held, shape=shape, open=opener)
             yield found
 
     def remember(self, path: str, found: dict[str, Described]) -> None:
@@ -183,16 +189,17 @@ class Alike:
         self._misses += 1
         return None
 
-    def _learnt(self, path: str, name: str, dataset: Any, said: Any) -> _Kind:
+    def _learnt(self, path: str, name: str, held: Any, said: Any) -> _Kind:
         """Describe a dataset, and all that store the same."""
-        one, reader = described(f"{path}:/{name}", name, dataset, self._as_stored), None
-        if said and self._along in one.dims and not one.dtype.hasobject:
-            reader = hdf5_format.open_dataset(path, name, as_stored=self._as_stored)
-            reader.close()
-            if not isinstance(reader, FlatFile | hdf5_chunks.ChunkedDataset):
-                reader = None
-        properties = dataset.id.get_create_plist()
-        found = _Kind(dataclasses.replace(one, array=None), properties, reader)
+        dataset, one, reader = h5py.Dataset(held), None, None
+        if dataset.shape is not None and not hdf5.is_only_a_dimension(dataset):
+            one = described(f"{path}:/{name}", name, dataset, self._as_stored)
+            if said and self._along in one.dims and not one.dtype.hasobject:
+                reader = hdf5_format.open_dataset(path, name, as_stored=self._as_stored)
+                reader.close()
+                if not isinstance(reader, FlatFile | hdf5_chunks.ChunkedDataset):
+                    reader = None
+        found = _Kind(one and dataclasses.replace(one, array=None), held.get_create_plist(), reader)
         if said is not None:
             self._kinds[name, said] = found
         return found
