@@ -93,3 +93,11 @@ def test_all_processes_report_files_that_overlap(comm, place, files):
         move([*paths[2:], *paths[:2]], f"{place}/out.zarr", along="t", comm=comm)
     assert paths[0] in str(raised.value) and paths[3] in str(raised.value)
     assert len(set(comm.allgather(str(raised.value)))) == 1
+
+
+def test_one_process_logs_a_gap(comm, place, files, caplog):
+    paths = files(6, {})
+    move([*paths[:3], *paths[4:]], f"{place}/out.zarr", along="t", comm=comm)
+    said = [message for message in caplog.messages if "there is a gap" in message]
+    assert len(said) == (comm.rank == 0)
+    assert comm.rank or (paths[2] in said[0] and paths[4] in said[0])
