@@ -342,3 +342,61 @@ def test_a_prefix_without_a_dimension_is_part_of_the_name(tmp_path):
         dm.load(tmp_path / "a.h5", {name: None})[name],
     ):
         np.testing.assert_array_equal(found, np.arange(3.0))
+
+
+def stations(path, first, group="/", begin=0):
+    """Write a file of stations with names of four characters: a coordinate in two dimensions."""
+    h5netcdf = pytest.importorskip("h5netcdf")
+    with h5netcdf.File(path, "w") as file:
+        file.dimensions = {"time": 2, "characters": 4, "station": 3}
+        words = [f"s{first + k:03}" for k in range(3)]
+        text = np.array([list(word) for word in words], "S1")
+        file.create_variable("station", ("station", "characters"), data=text)
+        file.create_variable("tas", ("time", "station"), data=np.full((2, 3), 1.0 * first))
+        file.create_variable("time", ("time",), data=np.arange(2) + begin)
+    if group != "/":
+        with h5py.File(path, "r+") as file:
+            file.create_group(group)
+            for name in ("station", "tas", "time"):
+                file.move(name, f"{group}/{name}")
+    return str(path)
+
+
+@pytest.mark.parametrize("group", ["/", "run"])
+def test_a_coordinate_in_two_dimensions_has_names(tmp_path, group):
+    xarray = pytest.importorskip("xarray")
+    path = stations(tmp_path / "a.nc", 0, group)
+    move(path, tmp_path / "a.zarr")
+    array = zarr.open_group(tmp_path / "a.zarr", mode="r")[f"{group}/station".lstrip("/")]
+    assert array.metadata.dimension_names == ("station", "characters")
+    if group == "/":
+        found = xarray.open_zarr(tmp_path / "a.zarr", chunks=None)
+        xarray.testing.assert_identical(found, xarray.open_dataset(path, engine="h5netcdf"))
+        assert found["station"].values.tolist() == [b"s000", b"s001", b"s002"]
+
+
+@pytest.mark.parametrize("output", ["out.zarr", "out.nc"])
+def test_files_with_a_coordinate_in_two_dimensions_are_joined(tmp_path, output):
+    paths = [stations(tmp_path / f"{k}.nc", 0, begin=2 * k) for k in range(4)]
+    move(paths, tmp_path / f"time_{output}", along="time")
+    with pytest.raises(dm.Mismatch, match="b.nc:/station has other elements"):
+        move([paths[0], stations(tmp_path / "b.nc", 7, begin=2)], tmp_path / "no", along="time",
+             output_format="zarr")  # fmt: skip
+    paths = [stations(tmp_path / f"{k}.nc", 3 * k) for k in range(3)]
+    move(paths, tmp_path / output, along="station")
+    out = tmp_path / output
+    found = h5py.File(out) if output == "out.nc" else zarr.open_group(out, mode="r")
+    words = [f"s{k:03}".encode() for k in range(9)]
+    assert [b"".join(row) for row in found["station"][...].tolist()] == words
+    assert found["tas"][0].tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6]
+
+
+def test_numbers_of_dimensions_that_netcdf_would_not_write(tmp_path):
+    for k, odd in enumerate([np.zeros(2, [("a", "i4")]), "text", h5py.Empty("i4"), [0, 1, 2], 0]):
+        path = stations(tmp_path / f"{k}.nc", 0)
+        with h5py.File(path, "r+") as file:
+            file["station"].attrs["_Netcdf4Coordinates"] = odd
+            file["characters"].attrs["_Netcdf4Dimid"] = odd
+        move(path, tmp_path / f"{k}.zarr")
+        array = zarr.open_group(tmp_path / f"{k}.zarr", mode="r")["station"]
+        assert array.metadata.dimension_names in (None, ("station", None))

@@ -31,7 +31,7 @@ from datamover.files.space import opened
 
 #: Attributes that determine a description, besides the names of scales.
 OF_DESCRIPTION = {w.encode() for w in (*OF_MEANING, *hdf5_format.OF_SCALES, hdf5_format.LABELS)}
-SCALES = b"DIMENSION_LIST"
+SCALES, NUMBERS = b"DIMENSION_LIST", hdf5_format.NUMBERS.encode()
 #: Maximum number of chunks of an array in one file of which the places are kept.
 MOST_CHUNKS = 64
 #: Maximum number, and bytes together, of pieces that are compared with those of a twin.
@@ -213,6 +213,8 @@ def _said(held: Any, by_place: dict[int, str]) -> Any:
     said += space.get_simple_extent_dims(True), is_chunked and properties.get_chunk()
     try:
         h5py.h5a.iterate(held, attributes.add)
+        if held.rank > 1 and {NUMBERS, b"CLASS"} <= attributes:  # other objects have the names
+            return None
         for name in sorted(attributes & OF_DESCRIPTION):
             said.append((name, *_bytes_of(h5py.h5a.open(held, name))))
         if SCALES in attributes:

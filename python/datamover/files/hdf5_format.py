@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import posixpath
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,8 +41,8 @@ from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 LABELS = "DIMENSION_LABELS"
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = OF_DIMENSIONS | {OF_NETCDF, "_nc3_strict"}
-#: The attribute with the number of a dimension of NetCDF.
-NUMBER = "_Netcdf4Dimid"
+#: The attribute with the number of a dimension of NetCDF, and those of a coordinate's dimensions.
+NUMBER, NUMBERS = "_Netcdf4Dimid", "_Netcdf4Coordinates"
 #: Objects at the root of a file that are looked at for it.
 MOST_LOOKED_AT = 256
 #: Attributes whose type determines that of decoded elements, and the bytes of JSON's numbers.
@@ -151,11 +152,11 @@ def is_netcdf(file: Any, dataset: Any = None) -> bool:
     return any(_is_numbered(file, name) for name in itertools.islice(file, MOST_LOOKED_AT))
 
 
-def _is_numbered(file: Any, name: str | bytes) -> bool:
-    """Return whether an object at the root of a file, not one that is linked, has a number."""
+def _is_numbered(group: Any, name: str | bytes) -> bool:
+    """Return whether an object directly in a group, not one that is linked, has a number."""
     name = name if isinstance(name, bytes) else name.encode()
-    is_there = file.id.links.get_info(name).type == h5py.h5l.TYPE_HARD
-    return is_there and h5py.h5a.exists(file.id, NUMBER.encode(), obj_name=name)
+    is_there = group.id.links.get_info(name).type == h5py.h5l.TYPE_HARD
+    return is_there and h5py.h5a.exists(group.id, NUMBER.encode(), obj_name=name)
 
 
 def json_attributes(
@@ -207,9 +208,30 @@ def dimension_names(dataset: Any, name: str) -> tuple[str | None, ...] | None:
     """Return the labels of dimensions, or the names of their scales; a scale is its own."""
     if dataset.is_scale and dataset.ndim == 1:
         return (name.rsplit("/", 1)[-1],)
+    if dataset.is_scale and NUMBERS in dataset.attrs:
+        return _numbered_names(dataset)
     pairs = zip(_labels(dataset), dataset.dims, strict=True)
     found = tuple(label or _scale_name(dim) for label, dim in pairs)
     return found if any(found) else None
+
+
+def _numbered_names(dataset: Any) -> tuple[str | None, ...] | None:
+    """Return the names of a NetCDF coordinate's dimensions, as of station(station, characters).
+
+    It is a scale, which cannot have scales. Dimensions of a group are also those of groups in it.
+    """
+    found: dict[int, str] = {}
+    above = dataset.name
+    with contextlib.suppress(TypeError, ValueError):  # attributes that netCDF would not write
+        while above != "/":
+            above = posixpath.dirname(above)
+            group = dataset.file[above]
+            for name in (n for n in group if isinstance(n, str) and _is_numbered(group, n)):
+                if getattr(group[name], "is_scale", False):
+                    found.setdefault(int(group[name].attrs[NUMBER]), name)
+        names = tuple(map(found.get, np.ravel(dataset.attrs[NUMBERS]).tolist()))
+        return names if len(names) == dataset.ndim and any(names) else None
+    return None
 
 
 def _labels(dataset: Any) -> list[str]:
