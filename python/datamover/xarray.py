@@ -68,7 +68,8 @@ def to_zarr(
         Extents of the output's chunks. Other dimensions keep the chunks of the Dask array or of the
         file that a variable was read from, or else get chunks of about 1 MiB.
     overwrite : bool
-        Replace an existing group.
+        Replace an existing group. At an address, the old group is removed first, so that the
+        dataset must not be read from it.
     compressor : {"auto", "none", "zstd", "gzip", "blosc"}, optional
         By default zarr's default.
     zarr_format : {2, 3}, optional

@@ -114,7 +114,7 @@ def killed_after(monkeypatch):
 
         return checked
 
-    for name in ("set", "delete"):
+    for name in ("set", "set_if_not_exists", "delete"):
         monkeypatch.setattr(ObjectStore, name, limited(getattr(ObjectStore, name)))
     return left
 

@@ -863,22 +863,52 @@ def test_of_two_that_write_to_one_address_the_first_gives_up(bucket, caplog):
     assert "replaced by another program" in caplog.text
 
 
+@pytest.mark.parametrize("has_conditions", [True, False], ids=["conditions", "none"])
+def test_of_two_that_found_nothing_there_one_writes(local_bucket, monkeypatch, has_conditions):
+    """Both looked before either wrote."""
+    if not has_conditions:  # as of a server that does not know such requests
+
+        async def refused(self, key, value):
+            raise NotImplementedError
+
+        monkeypatch.setattr(ObjectStore, "set_if_not_exists", refused)
+    address = f"{local_bucket.address}/b.zarr"
+    first, second = (address_place.AddressPlace(None, address, 12 * token) for token in "ab")
+    first.check()
+    second.check()
+    first.claim(is_directory=True)
+    if not has_conditions:
+        dm.save(f"{local_bucket.address}/c.zarr", {"u": np.arange(3)}, comm=MPI.COMM_SELF)
+        assert "c.zarr/zarr.json" in local_bucket.names()
+        return
+    with pytest.raises(dm.errors.IoFailed, match="was created in the meantime; overwrite=True"):
+        second.claim(is_directory=True)
+    second.give_back()
+    first.write({"zarr.json": b"{}"})
+    first.finish()
+    assert local_bucket.names() == ["b.zarr/zarr.json"]
+
+
 #: Saves; one process is killed when it has written so many objects.
 KILLED = """
 import asyncio, os, signal, sys
 from zarr.storage import ObjectStore
 
-real, left = ObjectStore.set, [int(sys.argv.pop())]
+left = [int(sys.argv.pop())]
 one_at_a_time = asyncio.Lock()
 
-async def killing(self, key, value):
-    async with one_at_a_time:  # what was begun before has been written when the process dies
-        left[0] -= 1
-        if left[0] < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        await real(self, key, value)
+def killing(real):
+    async def put(self, key, value):
+        async with one_at_a_time:  # what was begun before has been written when the process dies
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            await real(self, key, value)
 
-ObjectStore.set = killing
+    return put
+
+ObjectStore.set = killing(ObjectStore.set)
+ObjectStore.set_if_not_exists = killing(ObjectStore.set_if_not_exists)
 """
 
 

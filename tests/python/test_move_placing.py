@@ -6,7 +6,10 @@ import os
 import shutil
 import signal
 
+import h5py
+import numpy as np
 import pytest
+import zarr
 
 from datamover.errors import IoFailed
 from datamover.files import placing, unfinished
@@ -166,6 +169,7 @@ def test_nobody_need_have_been_killed_where_two_replace_one_group(tmp_path, capl
         for token in "ab"
     )
     first.claim(is_directory=True)
+    first.write({"zarr.json": b"{}"})
     first.finish()  # it is about to remove what it replaced
     second.claim(is_directory=True)
     assert f"removed {first.path}, which no program held" in caplog.text
@@ -225,3 +229,38 @@ def test_others_find_what_a_killed_process_was_removing(two, caplog):
     unfinished.let_go(fd)
     unfinished.remove_leftovers(output)
     assert os.listdir(directory) == ["out"] and "which no program held" in caplog.text
+
+
+def place_of(output, member=None):
+    """A place whose output may replace an array, or this dataset."""
+    return placing.LocalPlace(None, str(output), "0123456789ab", True, False, member)
+
+
+def test_a_group_that_took_the_place_of_an_array_meanwhile_is_not_lost(tmp_path):
+    zarr.create_array(tmp_path / "a.zarr", data=np.zeros(2))
+    place = place_of(tmp_path / "a.zarr")
+    place.check()
+    place.claim(is_directory=True)
+    shutil.rmtree(tmp_path / "a.zarr")
+    zarr.create_group(tmp_path / "a.zarr").create_array("u", data=np.arange(2.0))
+    with pytest.raises(IoFailed, match="is a Zarr group, perhaps with many arrays"):
+        place.finish()
+    place.give_back()
+    assert os.listdir(tmp_path) == ["a.zarr"]
+    assert zarr.open_group(tmp_path / "a.zarr", mode="r")["u"][...].tolist() == [0, 1]
+
+
+def test_a_dataset_that_was_added_meanwhile_is_not_lost(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.zeros(2)
+    place = place_of(tmp_path / "a.h5", "u")
+    place.check()
+    place.claim(is_directory=False)
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["v"] = np.arange(2.0)
+    with pytest.raises(IoFailed, match="of several datasets"):
+        place.finish()
+    place.give_back()
+    assert os.listdir(tmp_path) == ["a.h5"]
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["v"][...].tolist() == [0, 1]

@@ -8,6 +8,7 @@ Zarr metadata are never replaced or removed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -144,7 +145,17 @@ class AddressPlace(Place):
         The old output cannot be kept until the new one is complete. If it cannot be removed, the
         marker stays, for the next program that replaces it.
         """
-        addresses.put_all(self.path, {MARKER: dumps({"by": self.token}).encode()})
+        marker, owner = {MARKER: dumps({"by": self.token}).encode()}, None
+        if not self._replaced:
+            with contextlib.suppress(IoFailed):  # of a server that cannot write only new objects
+                addresses.put_all(self.path, marker, only_new=True)
+            owner = _owner(self.path)
+        if owner is None:
+            addresses.put_all(self.path, marker)
+        elif owner != self.token:
+            raise IoFailed(
+                f"{self.path} was created in the meantime; {option('overwrite', True)} replaces it"
+            )
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
             zarr_group.remove_copies_around(self.path)

@@ -69,8 +69,8 @@ def is_address(text: str) -> bool:
 
 def enclosing(path: str) -> Iterator[str]:
     """Yield the directories, or addresses, around a path or an address, the innermost first."""
-    above = os.path.dirname(path)
-    while above and above != os.path.dirname(above):
+    above, at_address = os.path.dirname(path), is_address(path)
+    while above and above != os.path.dirname(above) and is_address(above) == at_address:
         yield above
         above = os.path.dirname(above)
 
@@ -212,8 +212,8 @@ def done(coroutine: Any) -> Any:
     return sync(coroutine)
 
 
-def put_all(address: str, objects: Mapping[str, bytes]) -> None:
-    """Write objects of a store, one after the other.
+def put_all(address: str, objects: Mapping[str, bytes], only_new: bool = False) -> None:
+    """Write objects of a store, one after the other; with `only_new`, none that exists already.
 
     Raises
     ------
@@ -222,9 +222,10 @@ def put_all(address: str, objects: Mapping[str, bytes]) -> None:
     from zarr.core.buffer import default_buffer_prototype
 
     store = store_at(address, read_only=False)
+    put = store.set_if_not_exists if only_new else store.set
     with failing(f"{address} cannot be written"):
         for key, data in objects.items():
-            done(store.set(key, default_buffer_prototype().buffer.from_bytes(data)))
+            done(put(key, default_buffer_prototype().buffer.from_bytes(data)))
 
 
 def get(address: str, key: str) -> bytes | None:
@@ -410,21 +411,17 @@ class AddressFile(io.RawIOBase):
 
     def readinto(self, out: Any) -> int:
         """Read as many bytes as fit `out`, or as remain."""
-        view = memoryview(out).cast("B")
-        end = min(self._at + len(view), self._data.size)
-        count = max(0, end - self._at)
-        self._fill(view[:count])
-        self._at += count
-        return count
-
-    def _fill(self, view: memoryview) -> None:
-        if len(view) > BLOCK_BYTES:
+        view = memoryview(out).cast("B")[: max(0, self._data.size - self._at)]
+        count = len(view)
+        if count > BLOCK_BYTES:
             with _collector_off():
-                view[:] = self._data.read(self._at, self._at + len(view))
-            return
-        done = 0
-        while done < len(view):
-            number, first = divmod(self._at + done, BLOCK_BYTES)
-            part = self._data.block(number)[first : first + len(view) - done]
-            view[done : done + len(part)] = part
-            done += len(part)
+                view[:] = self._data.read(self._at, self._at + count)
+            self._at += count
+            return count
+        while view:
+            number, first = divmod(self._at, BLOCK_BYTES)
+            part = self._data.block(number)[first : first + len(view)]
+            view[: len(part)] = part
+            view = view[len(part) :]
+            self._at += len(part)
+        return count

@@ -125,7 +125,9 @@ class LocalPlace(Place):
         space.sync(cast(int, self._lock), self.path)
 
     def finish(self) -> None:
-        """Give the output its name, unless a series was opened there in the meantime."""
+        """Give the output its name, unless others wrote there what it must not replace."""
+        if self.overwrite:
+            check_place(self.output, True, self.overwrite_group, self.member)
         unfinished.check_free(self.output)
         place(self.path, self.output, self.overwrite)
         self._is_placed = True
