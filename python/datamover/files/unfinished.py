@@ -13,9 +13,7 @@ import fcntl
 import os
 import shutil
 import socket
-import sys
 from collections.abc import Iterator
-from typing import Any
 
 from datamover.errors import IoFailed
 from datamover.files.addresses import enclosing
@@ -195,21 +193,12 @@ def remove(path: str) -> None:
 
     Another process may remove it at the same time: replaced outputs have no lock.
     """
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, **_ON_ERROR)
-    else:
-        with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.islink(path) or not os.path.isdir(path):
             os.unlink(path)
-
-
-def _let_be_gone(function: Any, path: str, error: Any) -> None:
-    """Raise an error of the removal of a directory, unless a file no longer exists."""
-    error = error[1] if isinstance(error, tuple) else error
-    if not isinstance(error, FileNotFoundError):
-        raise error
-
-
-_ON_ERROR: Any = {"onexc" if sys.version_info >= (3, 12) else "onerror": _let_be_gone}
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.rmtree(path)  # raises for what could not be removed
 
 
 def _lock_path(series: str) -> str:
@@ -229,14 +218,12 @@ def take_series(series: str) -> int:
         fd = os.open(_lock_path(series), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             _lock(fd, fcntl.LOCK_EX, series)
-            if os.path.samestat(os.fstat(fd), os.stat(_lock_path(series))):
-                break
-        except FileNotFoundError:
-            pass  # the last holder has removed it in between
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)
+        if is_still(fd, _lock_path(series)):
+            break
+        os.close(fd)  # the last holder has removed it in between
     os.ftruncate(fd, 0)
     os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())
     return fd

@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from datamover.files.formats import (
     check_shape,
     pieces_of,
     slices_at,
+    within,
 )
 from datamover.files.space import ENCODED, raise_no_space
 from datamover.files.zarr_traits import ZarrTraits, granule_of, is_rectilinear, traits_of
@@ -121,19 +122,6 @@ def rebound(array: Any, **said: Any) -> Any:
     return Array(AsyncArray(**own | said))
 
 
-def created(create: Callable[[Any], Any]) -> tuple[Any, dict[str, bytes]]:
-    """Create an array in memory, by `create` from a store.
-
-    Returns
-    -------
-    tuple
-        The array, and its metadata by names of objects; the last one makes it visible.
-    """
-    held: dict[str, Any] = {}
-    array = create(held)
-    return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}
-
-
 def bound(array: Any, place: str) -> Any:
     """Return an array that was created in memory as the one of a directory, or at an address."""
     from zarr.storage import StorePath
@@ -175,47 +163,20 @@ class ZarrArray(Reader):
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
-        if self._has_shards:
-            self._refuse_empty_shards(lo, out.shape)
-        elements = out.view(self.spec.dtype)
-        try:
-            for box in self._boxes(lo, out.shape):
-                here = tuple(slice(b.start - a, b.stop - a) for a, b in zip(lo, box, strict=True))
-                elements[here] = self._array[box]
-        except Exception as e:  # codecs raise many types for bytes that they cannot decode
-            where, cause = self._broken_chunk(lo, out.shape) or (f"at {lo}", e)
-            raise IoFailed(
-                f"{self._path} cannot be read {where}: {addresses.words_of(cause)}"
-            ) from e
-
-    def _boxes(self, lo: Shape, shape: Shape) -> Iterator[tuple[slice, ...]]:
-        """Cut a box at the ends of large chunks: zarr decodes all chunks of a box together."""
-        if math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES:
-            yield slices_at(lo, shape)
-            return
-        for _, _, begin, end in pieces_of(lo, shape, self.granule):
-            yield tuple(map(slice, begin, end))
-
-    def _refuse_empty_shards(self, lo: Shape, shape: Shape) -> None:
-        """Raise for empty files, which zarr reads like missing ones."""
-        for key, _ in self._chunks(lo, shape):
+        elements, key_of = out.view(self.spec.dtype), self._array.metadata.encode_chunk_key
+        pieces = [(key_of(cell), *box) for cell, _, *box in pieces_of(lo, out.shape, self.granule)]
+        for key, _, _ in pieces if self._has_shards else ():
             with contextlib.suppress(FileNotFoundError):
-                if os.path.getsize(os.path.join(self._path, key)) == 0:
+                if os.path.getsize(os.path.join(self._path, key)) == 0:  # to zarr it is missing
                     raise IoFailed(f"{self._path} cannot be read in chunk {key}: its file is empty")
-
-    def _broken_chunk(self, lo: Shape, shape: Shape) -> tuple[str, Exception] | None:
-        """Find the first chunk (or shard) of a box that cannot be read."""
-        for key, box in self._chunks(lo, shape):
-            try:
-                self._array[box]
-            except Exception as e:
-                return f"in chunk {key}", e
-        return None
-
-    def _chunks(self, lo: Shape, shape: Shape) -> Iterator[tuple[str, tuple[slice, ...]]]:
-        """Yield the chunks (or shards) of a box: their names and contents."""
-        for cell, first, _, end in pieces_of(lo, shape, self.granule):
-            yield self._array.metadata.encode_chunk_key(cell), tuple(map(slice, first, end))
+        # zarr decodes all chunks of a box together, so large ones are read one by one.
+        if math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES:
+            with contextlib.suppress(Exception):  # the chunk that cannot be read is found below
+                elements[...] = self._array[slices_at(lo, out.shape)]
+                return
+        for key, begin, end in pieces:  # codecs raise many types for bytes that they cannot decode
+            with addresses.failing(f"{self._path} cannot be read in chunk {key}"):
+                elements[within(begin, end, lo)] = self._array[tuple(map(slice, begin, end))]
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""

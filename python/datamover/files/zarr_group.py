@@ -96,65 +96,35 @@ def is_group(path: str) -> bool:
     return is_there and metadata(path).get("node_type") == "group"
 
 
-def format_of(path: str) -> int | None:
-    """Return the Zarr format of a group; None if there is none.
+def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the directories around a path, innermost first, with their metadata as Zarr nodes.
+
+    Addresses end with the first one that is not a group, because each takes a request. The metadata
+    are empty if there are none, or if a store denies access: stores also do so for objects that do
+    not exist. Addresses that can only be read are not searched: an output there is rejected for
+    that reason.
 
     Raises
     ------
     IoFailed
         As for `metadata`, but not if a store denies access.
     """
-    found = _metadata_around(path)
-    if found.get("node_type") == "group" and found.get("zarr_format") in (2, 3):
-        return found["zarr_format"]
-    return None
-
-
-def _metadata_around(path: str) -> dict[str, Any]:
-    """Read metadata; return an empty dictionary if a store denies access.
-
-    Stores also deny access to objects that do not exist. Addresses that can only be read are not
-    searched: an output there is rejected for that reason.
-    """
-    if addresses.is_address(path) and addresses.scheme_of(path) in addresses.READ_ONLY:
-        return {}
-    try:
-        return metadata(path)
-    except IoFailed as e:
-        if addresses.is_address(path) and type(e.__cause__).__name__ in REFUSED:
-            return {}
-        raise
+    for above in addresses.enclosing(path):
+        at_address, found = addresses.is_address(above), {}
+        try:
+            if addresses.scheme_of(above) not in addresses.READ_ONLY:
+                found = metadata(above)
+        except IoFailed as e:
+            if not at_address or type(e.__cause__).__name__ not in REFUSED:
+                raise
+        yield above, found
+        if at_address and found.get("node_type") != "group":
+            return
 
 
 def array_around(path: str) -> str | None:
-    """Return the array that contains a path in its directory, or directly an address; or None.
-
-    Raises the errors of `format_of`.
-    """
-    for above in addresses.enclosing(path):
-        if _metadata_around(above).get("node_type") == "array":
-            return above
-        if addresses.is_address(above):  # each one takes a request over the network
-            break
-    return None
-
-
-def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the enclosing groups, innermost first: places and metadata.
-
-    They end if a store denies access.
-
-    Raises
-    ------
-    IoFailed
-        Metadata cannot be read, or a server does not answer.
-    """
-    at_address = addresses.is_address(path)
-    for above in addresses.enclosing(path):
-        found = _metadata_around(above) if addresses.is_address(above) == at_address else {}
-        if found.get("node_type") != "group":
-            return
-        yield above, found
+    """Return the array that contains a path, or None. Raises the errors of `around`."""
+    return next((above for above, node in around(path) if node.get("node_type") == "array"), None)
 
 
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -167,14 +137,15 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     Unsupported
         A server cannot list, and the group has no consolidated metadata.
     """
-    if addresses.scheme_of(path) in addresses.READ_ONLY:
-        yield from _consolidated(path)
-        return
+    # A server that cannot list has names in the group's consolidated metadata. They may be
+    # outdated, so the own metadata of each node are read.
+    can_list = addresses.scheme_of(path) not in addresses.READ_ONLY
+    listed = None if can_list else _consolidated(path)
     # Names of nodes and the groups above them; groups may be deeper than Python's recursion limit.
-    left = [(name, [_real(path)]) for name in reversed(_folders(path))]
+    left = [(name, [_real(path)]) for name in reversed(_members(path, "", listed))]
     while left:
         name, above = left.pop()
-        folder = f"{path}/{name}"
+        folder = addresses.inside(path, name)
         found = metadata(folder)
         if found.get("node_type") in ("array", "group"):
             yield name, found
@@ -182,16 +153,19 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             if _real(folder) in above:
                 raise IoFailed(f"{folder} is a link to a group that contains it")
             inner = [*above, _real(folder)]
-            left += [(f"{name}/{key}", inner) for key in reversed(_folders(folder))]
+            left += [(key, inner) for key in reversed(_members(folder, name, listed))]
 
 
-def _folders(path: str) -> list[str]:
-    """Return the names of possible arrays or groups in a group."""
-    if addresses.is_address(path):
-        there = set(addresses.listed(path)) - {*METADATA}
-        return sorted(name for name in there if _is_name(name))
-    with os.scandir(path) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir())
+def _members(folder: str, group: str, listed: dict[str, list[str]] | None) -> list[str]:
+    """Return the names of possible arrays or groups in a group, within the outermost one."""
+    if listed is not None:
+        return sorted(listed.get(group, ()))
+    if addresses.is_address(folder):
+        found = [name for name in {*addresses.listed(folder)} - {*METADATA} if _is_name(name)]
+    else:
+        with os.scandir(folder) as entries:
+            found = [entry.name for entry in entries if entry.is_dir()]
+    return sorted(f"{group}/{name}" if group else name for name in found)
 
 
 def _is_name(name: str) -> bool:
@@ -204,32 +178,23 @@ def _real(path: str) -> str:
     return path if addresses.is_address(path) else os.path.realpath(path)
 
 
-def _consolidated(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the members in a group's consolidated metadata, as `nodes`, if a server cannot list.
-
-    They may be outdated, so the own metadata of each node are read.
-    """
+def _consolidated(path: str) -> dict[str, list[str]]:
+    """Return the names in a group's consolidated metadata, by the names of their groups."""
     said = metadata(path)
-    found = said.get("consolidated_metadata")
-    if said.get("zarr_format") == 2:
-        found = object_in(path, ".zmetadata", "consolidated metadata")
-    named = found.get("metadata") if isinstance(found, dict) else None
+    is_of_format_2 = said.get("zarr_format") == 2
+    found = object_in(path, OBJECT, "consolidated metadata") if is_of_format_2 else said.get(KEY)
+    named: Any = found.get("metadata") if isinstance(found, dict) else None
     if not isinstance(named, dict):
         raise Unsupported(
             f"{path} is a Zarr group without consolidated metadata, and its server cannot list: "
             f"name one of its arrays, as {path}/NAME"
         )
-    if said.get("zarr_format") == 2:
-        named = {key.rpartition("/")[0] for key in named} - {""}
-    groups = {""}
-    for name in sorted(filter(_is_name, named)):
-        if name.rpartition("/")[0] not in groups:
-            continue  # no reader finds it
-        found = metadata(addresses.inside(path, name))
-        if found.get("node_type") == "group":
-            groups.add(name)
-        if found.get("node_type") in ("array", "group"):
-            yield name, found
+    if is_of_format_2:
+        named = {key.rpartition("/")[0] for key in named}
+    by_group: dict[str, list[str]] = {}
+    for name in filter(_is_name, named):
+        by_group.setdefault(name.rpartition("/")[0], []).append(name)
+    return by_group
 
 
 def has_strings(metadata: dict[str, Any]) -> bool:
@@ -305,6 +270,8 @@ def remove_copies_around(output: str) -> None:
         They cannot be removed, or a server does not answer.
     """
     for group, metadata in around(output):
+        if metadata.get("node_type") != "group":
+            return
         with addresses.failing(
             f"{group} has consolidated metadata, which {output} makes out of date and which cannot "
             "be removed"

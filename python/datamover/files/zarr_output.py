@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import warnings
 from collections.abc import Iterator
 from typing import Any, cast
@@ -24,7 +23,7 @@ from datamover.files.direct_zarr import DTYPES, numcodecs_form
 from datamover.files.flat import check_flat_dtype
 from datamover.files.formats import ArraySpec, Late, MoveOptions, Shape, log
 from datamover.files.json_values import FILL_VALUE, valid
-from datamover.files.zarr_array import ZarrArray, bound, created, zarr_python
+from datamover.files.zarr_array import ZarrArray, bound, zarr_python
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
@@ -49,17 +48,17 @@ def format_at(output: str, said: int | None) -> int:
     is_integer = isinstance(said, (int, np.integer))
     if said is not None and not (is_integer and said in (2, 3)):
         raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
-    group = os.path.dirname(output)
     array = zarr_group.array_around(output)
     if array is not None:
         raise InvalidArgument(f"{array} is a Zarr array: nothing in it would be found")
-    above = zarr_group.format_of(group) if group else None
-    if above is not None and said not in (None, above):
+    group, node = next(zarr_group.around(output), ("", {}))
+    above = node.get("zarr_format") if node.get("node_type") == "group" else None
+    if above in (2, 3) and said not in (None, above):
         raise InvalidArgument(
             f"{group} is a Zarr group of format {above}: nothing of format {said} is found in it; "
             f"omit {formats.option('zarr_format', said)}, or write elsewhere"
         )
-    return int(said or above or 3)
+    return int(said or (above if above in (2, 3) else 3))
 
 
 def metadata_files(zarr_format: int | None) -> int:
@@ -164,7 +163,7 @@ def compressor(codecs: Any) -> Any:
 
 
 def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str, bytes]]:
-    """Check chunks, shards, compressor and dtype; return the result of `zarr_array.created`."""
+    """Check chunks, shards, compressor and dtype; return the result of `created`."""
     stored: Any = str
     if not spec.dtype.hasobject:
         check_flat_dtype(spec.dtype, "the output")
@@ -195,7 +194,7 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     refusing = addresses.failing(f"Zarr cannot hold {held}", Unsupported)
     with refusing, warnings.catch_warnings(action="ignore"):
-        made = created(lambda store: create_in(store, spec.shape, stored, chunks, shards, said))
+        made = created(spec.shape, stored, chunks, shards, said)
         is_known = spec.dtype.hasobject or spec.dtype.newbyteorder("=").name in DTYPES
         kept = is_known or _keeps_values(
             stored, spec.dtype, shards is not None, options.zarr_format or 3
@@ -289,37 +288,42 @@ def arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
 
 def compressors_of(name: str) -> Any:
     """Return the compressor of a name in zarr-python's form."""
-    from zarr import codecs
+    from zarr.registry import get_codec_class
 
-    by_name = {"zstd": codecs.ZstdCodec, "gzip": codecs.GzipCodec, "blosc": codecs.BloscCodec}
-    if name in by_name:
-        return by_name[name]()
-    return "auto" if name == "auto" else None
+    if name in ("auto", "none"):
+        return "auto" if name == "auto" else None
+    return get_codec_class(name)()
 
 
-def create_in(
-    store: Any, shape: Shape, dtype: Any, chunks: Shape, shards: Shape | None, said: dict[str, Any]
-) -> Any:
-    """Create an array in a dictionary; `said` are the results of `arguments`."""
+def created(
+    shape: Shape, dtype: Any, chunks: Shape, shards: Shape | None, said: dict[str, Any]
+) -> tuple[Any, dict[str, bytes]]:
+    """Create an array in memory; `said` are the results of `arguments`.
+
+    Returns
+    -------
+    tuple
+        The array, and its metadata by names of objects; the last one makes it visible.
+    """
     said = said | {"attributes": valid(said.get("attributes", {}))}
     largest = {"chunks": tuple(map(int, chunks)), "shards": shards and tuple(map(int, shards))}
     zarr = zarr_python()
-    array = zarr.create_array(store=store, shape=shape, dtype=dtype, **largest, **said)
+    held: dict[str, Any] = {}
+    array = zarr.create_array(store=held, shape=shape, dtype=dtype, **largest, **said)
     grid = shards or chunks
-    if not several_extents(grid):
-        return array
-    # Not by arguments: those of zarr-python 3.2 have no extents next to lists of sizes.
-    zarr_array.permit_uneven("the output")
-    sizes = [n.sizes if isinstance(n, Uneven) else n for n in grid]
-    metadata = json.loads(store["zarr.json"].to_bytes())
-    metadata["chunk_grid"] = {
-        "name": "rectilinear",
-        "configuration": {"kind": "inline", "chunk_shapes": sizes},
-    }
-    store["zarr.json"] = type(store["zarr.json"]).from_bytes(
-        json.dumps(metadata, indent=2).encode()
-    )
-    return zarr.open_array(store, mode="r+")
+    if several_extents(grid):
+        # Not by arguments: those of zarr-python 3.2 have no extents next to lists of sizes.
+        zarr_array.permit_uneven("the output")
+        sizes = [n.sizes if isinstance(n, Uneven) else n for n in grid]
+        metadata = json.loads(held["zarr.json"].to_bytes())
+        metadata["chunk_grid"] = {
+            "name": "rectilinear",
+            "configuration": {"kind": "inline", "chunk_shapes": sizes},
+        }
+        data = json.dumps(metadata, indent=2).encode()
+        held["zarr.json"] = type(held["zarr.json"]).from_bytes(data)
+        array = zarr.open_array(held, mode="r+")
+    return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}
 
 
 class ZarrOutput(formats.Output):
