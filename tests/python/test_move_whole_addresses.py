@@ -157,15 +157,18 @@ def test_what_is_there_is_replaced_only_where_that_is_said(bucket, tmp_path):
 def test_metadata_come_last_and_a_failure_leaves_nothing(bucket, tmp_path, monkeypatch):
     here = with_all_kinds(tmp_path / "a.zarr")
     written, limit = [], [10**6]
-    real = ObjectStore.set
 
-    async def set_some(self, key, value):
-        if len(written) >= limit[0]:
-            raise RuntimeError("the server is tired\nand says a lot")
-        written.append(f"{self.store.prefix}/{key}")
-        await real(self, key, value)
+    def some(real):
+        async def put(self, key, value):
+            if len(written) >= limit[0]:
+                raise RuntimeError("the server is tired\nand says a lot")
+            written.append(f"{self.store.prefix}/{key}")
+            await real(self, key, value)
 
-    monkeypatch.setattr(ObjectStore, "set", set_some)
+        return put
+
+    for name in ("set", "set_if_not_exists"):
+        monkeypatch.setattr(ObjectStore, name, some(getattr(ObjectStore, name)))
     move(here, f"{bucket}/b.zarr")
     is_metadata = [key.endswith("zarr.json") for key in written]
     assert is_metadata == sorted(is_metadata) and is_metadata.count(True) == 12
@@ -306,8 +309,11 @@ def test_what_cannot_be_moved_is_one_clear_line(bucket, tmp_path):
             with pytest.raises(error, match=words) as caught:
                 act(None, here, output, **said)
             assert "\n" not in str(caught.value)
-    for output in (f"{bucket}/a.zarr", f"{bucket}/a.zarr/inner.zarr"):
-        with pytest.raises(dm.errors.InvalidArgument, match="one is inside the other"):
+    for output, words in (
+        (f"{bucket}/a.zarr", "are the same"),
+        (f"{bucket}/a.zarr/inner.zarr", "one is inside the other"),
+    ):
+        with pytest.raises(dm.errors.InvalidArgument, match=words):
             move(f"{bucket}/a.zarr", output, overwrite_group=True)
     assert names(bucket) == before and os.listdir(tmp_path) == ["a.zarr"]
 

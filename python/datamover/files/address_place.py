@@ -12,11 +12,11 @@ import contextlib
 import json
 from typing import Any
 
-from datamover.errors import InvalidArgument, IoFailed, Unsupported
+from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, zarr_group
 from datamover.files.formats import Late, log, option
 from datamover.files.json_values import dumps
-from datamover.files.placing import LocalPlace, Place
+from datamover.files.placing import LocalPlace, Place, check_apart
 
 #: The object that marks an output while it is written; removed when the output is complete.
 MARKER = ".datamover.partial"
@@ -110,13 +110,7 @@ class AddressPlace(Place):
             raise Unsupported(
                 f"{self.path}: {addresses.scheme_of(self.path)} addresses can only be read"
             )
-        output = _place_of(self.path)
-        source = None if self.source is None else _place_of(self.source)
-        if source is not None and (output.startswith(source) or source.startswith(output)):
-            raise InvalidArgument(
-                f"input {self.source} and output {self.path} are the same, or one is inside "
-                "the other"
-            )
+        check_apart(self.source, self.path)
         self._replaced = addresses.listed(self.path, deeply=True)
         if self._replaced:
             self._check_replaced(self._replaced)
@@ -197,9 +191,3 @@ class AddressPlace(Place):
             clean_up(self.path, self.token)
         except IoFailed as e:
             log.warning("%s", e)
-
-
-def _place_of(address: str) -> str:
-    """Return an address in a form in which addresses of or inside one place have one prefix."""
-    scheme, found, rest = address.partition("://")
-    return f"{addresses.SAME.get(scheme, scheme)}{found}{rest}/"

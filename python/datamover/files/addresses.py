@@ -62,6 +62,12 @@ def scheme_of(text: str) -> str | None:
     return scheme if found and scheme in SCHEMES and not os.path.lexists(text) else None
 
 
+def same_form(place: str) -> str:
+    """Return an address with the one scheme of all that name its place; a path unchanged."""
+    scheme, found, rest = place.partition("://")
+    return f"{SAME[scheme]}{found}{rest}" if scheme in SAME else place
+
+
 def is_address(text: str) -> bool:
     """Return whether a name is an address rather than a local path."""
     return scheme_of(text) is not None

@@ -165,7 +165,11 @@ def advice(path: str) -> str | None:
     """
     with contextlib.suppress(OSError, ValueError, zipfile.BadZipFile):
         if os.path.isdir(path):
-            return _advice_on_directory(path)
+            with open(os.path.join(path, "attributes.json"), encoding="utf-8") as file:
+                said = json.load(file)
+            is_n5 = isinstance(said, dict) and {"n5", "dimensions"} & said.keys()
+            words = "is N5, which is not read; convert it to Zarr first, for example with z5py"
+            return f"{path} {words}" if is_n5 else None
         with open(path, "rb") as file:
             begin = file.read(MOST_JSON_BYTES)
         if begin.startswith(NETCDF_3):
@@ -177,14 +181,6 @@ def advice(path: str) -> str | None:
                 f"{path} holds references (kerchunk); open it with xarray.open_dataset(..., "
                 'engine="kerchunk") and write the result with to_zarr'
             )
-    return None
-
-
-def _advice_on_directory(path: str) -> str | None:
-    with open(os.path.join(path, "attributes.json"), encoding="utf-8") as file:
-        said = json.load(file)
-    if isinstance(said, dict) and {"n5", "dimensions"} & said.keys():
-        return f"{path} is N5, which is not read; convert it to Zarr first, for example with z5py"
     return None
 
 

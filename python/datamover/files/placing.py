@@ -99,8 +99,7 @@ class LocalPlace(Place):
         IoFailed
             As `check_place`.
         """
-        if self.source is not None and not addresses.is_address(self.source):
-            _check_apart(self.source, self.output)
+        check_apart(self.source, self.output)
         check_place(self.output, self.overwrite, self.overwrite_group, self.member)
         unfinished.check_free(self.output)
 
@@ -183,11 +182,14 @@ def finish(comm: Comm | None, place: Any) -> None:
             place.finish()
 
 
-def _check_apart(source: str, output: str) -> None:
-    inside = os.path.commonpath([source, output])
-    if source == output or (os.path.exists(output) and os.path.samefile(source, output)):
+def check_apart(source: str | None, output: str) -> None:
+    """Raise InvalidArgument if input and output are the same, or one is inside the other."""
+    if source is None or addresses.is_address(source) != addresses.is_address(output):
+        return
+    its, own = (addresses.same_form(place).rstrip("/") + "/" for place in (source, output))
+    if its == own or (os.path.exists(output) and os.path.samefile(source, output)):
         raise InvalidArgument(f"input and output are the same, {output}")
-    if inside in (source, output):
+    if its.startswith(own) or own.startswith(its):
         raise InvalidArgument(f"of input {source} and output {output}, one is inside the other")
 
 

@@ -32,12 +32,7 @@ NOTHING_KEPT = ZarrTraits((), None, None, "auto", {})
 
 
 def settled(output: str, options: MoveOptions) -> MoveOptions:
-    """Return options with a Zarr output's format. Raises the errors of `format_at`."""
-    return dataclasses.replace(options, zarr_format=format_at(output, options.zarr_format))
-
-
-def format_at(output: str, said: int | None) -> int:
-    """Return the format of a Zarr output: the option, or that of the enclosing group, or 3.
+    """Return options with a Zarr output's format: the option, that of the enclosing group, or 3.
 
     Raises
     ------
@@ -45,6 +40,7 @@ def format_at(output: str, said: int | None) -> int:
         The format is unknown, or differs from that of the group, where Zarr would not find it; or
         the output is inside an array, where Zarr would not find it either.
     """
+    said = options.zarr_format
     is_integer = isinstance(said, (int, np.integer))
     if said is not None and not (is_integer and said in (2, 3)):
         raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
@@ -58,7 +54,8 @@ def format_at(output: str, said: int | None) -> int:
             f"{group} is a Zarr group of format {above}: nothing of format {said} is found in it; "
             f"omit {formats.option('zarr_format', said)}, or write elsewhere"
         )
-    return int(said or (above if above in (2, 3) else 3))
+    found = int(said or (above if above in (2, 3) else 3))
+    return dataclasses.replace(options, zarr_format=found)
 
 
 def metadata_files(zarr_format: int | None) -> int:

@@ -122,16 +122,9 @@ class ZarrTraits:
 
     def permuted(self, axes: Shape) -> ZarrTraits:
         """Return the properties of the array whose dimension k is dimension axes[k] of this one."""
-
-        def permute(by_dimension):
-            return None if by_dimension is None else tuple(by_dimension[a] for a in axes)
-
-        return dataclasses.replace(
-            self,
-            chunks=permute(self.chunks),
-            shards=permute(self.shards),
-            dimension_names=permute(self.dimension_names),
-        )
+        said = {name: getattr(self, name) for name in ("chunks", "shards", "dimension_names")}
+        found: Any = {name: one and tuple(one[a] for a in axes) for name, one in said.items()}
+        return dataclasses.replace(self, **found)
 
     def within(self, origin: Shape, extents: Shape) -> ZarrTraits:
         """Return the properties of a region, whose first and last chunks may be cut."""
@@ -164,20 +157,17 @@ def _compressors_for(codecs: Any, dtype: np.dtype) -> Any:
     """Return codecs for elements of another type; "auto" if some may not suit it."""
     if codecs is None or isinstance(codecs, str):
         return codecs
-    names = [codec.to_dict()["name"] for codec in codecs]
-    if not {*names} <= {"zstd", "gzip", "crc32c", "blosc"}:
-        return "auto"
-    return tuple(
-        _blosc_for(codec, dtype.itemsize) if name == "blosc" else codec
-        for name, codec in zip(names, codecs, strict=True)
-    )
+    from zarr.codecs import BloscCodec
 
-
-def _blosc_for(codec: Any, itemsize: int) -> Any:
-    """Return a blosc codec for elements of this size."""
-    from zarr import codecs
-
-    return codecs.BloscCodec(**{**codec.to_dict()["configuration"], "typesize": itemsize})
+    found = []
+    for codec in codecs:
+        said = codec.to_dict()
+        if said["name"] not in ("zstd", "gzip", "crc32c", "blosc"):
+            return "auto"
+        if said["name"] == "blosc":
+            codec = BloscCodec(**{**said["configuration"], "typesize": dtype.itemsize})
+        found.append(codec)
+    return tuple(found)
 
 
 def is_rectilinear(array: Any) -> bool:
