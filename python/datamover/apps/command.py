@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -32,12 +31,15 @@ app = App(
 )
 
 
+#: Versions of an application that computes, and its twin.
+OURS = ("datamover", "overlap", "thread")
+TWIN = "by_hand"
 #: Descriptions of the versions of all applications.
 MEANINGS = {
     "datamover": "datamover",
     "overlap": "computes while data travels",
     "thread": "the same with a progress thread",
-    "by_hand": "MPI without datamover",
+    TWIN: "MPI without datamover",
     "ring": "the same in another way",
     "datatypes": "MPI packs",
     "original": "as in NPB",
@@ -55,27 +57,11 @@ def twins(name: str) -> list[str]:
     >>> twins("summa")
     ['by_hand', 'ring']
     """
-    return ["by_hand", *APPLICATIONS[name].twins]
+    return [v for v in APPLICATIONS[name].versions if v not in (*OURS, "python")]
 
 
-def versions(name: str) -> list[str]:
-    """Return all versions of an application.
-
-    Examples
-    --------
-    >>> from datamover.apps.command import versions
-    >>> versions("nas_ft")
-    ['datamover', 'overlap', 'thread', 'by_hand', 'python']
-    """
-    application = APPLICATIONS[name]
-    overlapped = ["overlap", "thread"] if application.solves else []
-    in_python = ["python"] if application.in_python else []
-    return ["datamover", *overlapped, *twins(name), *in_python]
-
-
-def _version_of(name: str) -> Any:
+def _version_of(there: Sequence[str]) -> Any:
     """Return the option that selects among the versions of an application."""
-    there = versions(name)
     words = "; ".join(
         version if version == MEANINGS[version] else f"{version}: {MEANINGS[version]}"
         for version in there
@@ -103,14 +89,11 @@ class Application:
         The options that its program takes as arguments, in this order, each with its default.
     nprocs : int
         The default number of processes.
-    twins : sequence of str
-        Hand-written versions in addition to `by_hand`.
+    versions : sequence of str
+        Ours, those written by hand, and `python` if it also exists in Python. One that only moves
+        and checks values has no version with overlap.
     library : tuple of str, optional
         Another library that it needs, and Debian's package of it.
-    in_python : bool
-        Whether it also exists in Python.
-    solves : bool
-        Whether it computes. If not, it moves and checks values, without overlap.
     frames : bool
         Whether the versions in C++ can send their field to a page.
     """
@@ -118,10 +101,8 @@ class Application:
     help: str
     problem: dict[str, tuple[Any, Any]]
     nprocs: int = 2
-    twins: Sequence[str] = ()
+    versions: Sequence[str] = (*OURS, TWIN)
     library: tuple[str, str] | None = None
-    in_python: bool = False
-    solves: bool = True
     frames: bool = False
 
 
@@ -132,8 +113,8 @@ _SQUARE = "No solver.\n\nRuns on a square number of processes: 1, 4, 9, ..."
 def _pattern(help: str, nprocs: int) -> Application:
     """Return one of NAS without its solver, which repeats its exchange."""
     repeated = {"iterations": (_number("Each moves all values once.", 10**6), 20)}
-    problem, twins = _problem_of_nas("S, W, A or B") | repeated, ("datatypes", "original")
-    return Application(help, problem, nprocs=nprocs, twins=twins, solves=False)
+    versions = ("datamover", TWIN, "datatypes", "original")
+    return Application(help, _problem_of_nas("S, W, A or B") | repeated, nprocs, versions)
 
 
 APPLICATIONS = {
@@ -143,19 +124,19 @@ APPLICATIONS = {
             "size": (_number("Points along each edge of the grid.", 10_000), 128),
             "iterations": (_number("Sweeps over both colors.", 10**9), 20),
         },
-        in_python=True,
+        versions=(*OURS, TWIN, "python"),
         frames=True,
     ),
     "nas_ft": Application(
         "NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A.",
         _problem_of_nas("S, W or A"),
+        versions=(*OURS, TWIN, "python"),
         library=("FFTW", "libfftw3-dev"),
-        in_python=True,
     ),
     "nas_mg": Application(
         "NAS MG: Poisson's equation by multigrid in three dimensions, class S, W, A or B.",
         _problem_of_nas("S, W, A or B"),
-        twins=("datatypes", "original", "nozero"),
+        versions=(*OURS, TWIN, "datatypes", "original", "nozero"),
     ),
     "nas_lu": _pattern(
         "The communication of NAS LU: faces, and sweeps plane by plane. No solver.", 2
@@ -173,7 +154,7 @@ APPLICATIONS = {
             "size": (option(str, _SIZES), "700"),
             "block": (_number("Rows and columns of the distributed blocks.", 20_000), 64),
         },
-        twins=("ring",),
+        versions=(*OURS, TWIN, "ring"),
         library=("a BLAS", "libopenblas-serial-dev"),
     ),
 }
@@ -208,14 +189,8 @@ def _write(text: str, file: Path) -> None:
     """Replace the content of a file atomically."""
     if file.exists() and not file.is_file():  # a device or a pipe
         file.write_text(text)
-        return
-    target = str(file.resolve())
-    temporary = Path(unfinished.temporary_path(target, str(os.getpid())))
-    try:
-        temporary.write_text(text)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    else:
+        unfinished.replace_file(str(file.resolve()), text.encode())
 
 
 def _run(name: str, problem: list[str], said: SimpleNamespace) -> None:
@@ -259,7 +234,7 @@ def _add(name: str, application: Application) -> None:
         command,
         {"nprocs": (options.Processes, application.nprocs)}
         | application.problem
-        | {"version": (_version_of(name), "datamover")}
+        | {"version": (_version_of(application.versions), "datamover")}
         | common,
     )
     app.command(name, help=application.help)(command)

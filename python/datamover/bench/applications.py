@@ -13,7 +13,7 @@ from datamover.apps.lines import lines_of
 from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.programs import Line
-from datamover.errors import IoFailed
+from datamover.errors import InvalidArgument, IoFailed
 
 #: The numbers of processes that the schemes of some applications require.
 PROCESSES: dict[str, tuple[str, Callable[[int], bool]]] = {
@@ -31,7 +31,7 @@ CASES = tuple(
         ("nas_ft", "SWA", ()),
         ("nas_mg", "SWA", ()),
         ("summa", ("700", "1111", "1400"), ("64",)),
-        *((name, "SWA", ("10",)) for name, of in apps.APPLICATIONS.items() if not of.solves),
+        *((name, "SWA", ("10",)) for name in ("nas_lu", "nas_bt", "nas_sp")),
     )
     for size in sizes
 )
@@ -68,10 +68,10 @@ def versions_of(application: str) -> Iterator[list[str]]:
     >>> list(versions_of("nas_lu"))
     [['datamover', 'by_hand', 'datatypes', 'original']]
     """
-    overlapped = apps.APPLICATIONS[application].solves
-    yield ["datamover", *(["overlap"] if overlapped else []), *apps.twins(application)]
-    if overlapped:
-        yield ["thread"]
+    alone = ("thread", "python")
+    there = apps.APPLICATIONS[application].versions
+    yield [version for version in there if version not in alone]
+    yield from (["thread"] for version in there if version == "thread")
 
 
 def players(run: Run) -> Iterator[Player]:
@@ -80,13 +80,11 @@ def players(run: Run) -> Iterator[Player]:
     def play(cases: Sequence[Case], seconds: float) -> Iterator[Line]:
         ((application, *problem),) = (case.words for case in cases)
         wanted, allows = PROCESSES.get(application, ("", lambda number: True))
-        if not allows(run.nprocs):
-            reason = f"wants {wanted}, not {run.nprocs}"
-            yield {"left_out": application, "reason": reason}
-            return
         try:
+            if not allows(run.nprocs):
+                raise InvalidArgument(f"wants {wanted}, not {run.nprocs}")
             program = apps.program(application)
-        except IoFailed as e:
+        except (InvalidArgument, IoFailed) as e:
             yield {"left_out": application, "reason": str(e)}
             return
         file = run.scratch / "rows.json"
@@ -95,7 +93,7 @@ def players(run: Run) -> Iterator[Player]:
             # A program with wrong results ends with an error.
             programs.run(run.mpi, run.nprocs, command, seconds=60.0 * run.turns)
             for row in json.loads(file.read_text())["rows"]:
-                yield from ({**phase, "mpi": run.mpi.name} for phase in rows_of_phases(row))
+                yield from rows_of_phases({**row, "mpi": run.mpi.name})
 
     yield Player(play)
 
