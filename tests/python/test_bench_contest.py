@@ -3,8 +3,6 @@
 
 import json
 
-import pytest
-
 from datamover.bench.contest import LEAST_TURNS, Contest, timed
 
 
@@ -15,10 +13,6 @@ class Alone:
 
     def Barrier(self):
         """Meet nobody."""
-
-    def allreduce(self, value, op):
-        """Return the value of the only process."""
-        return value
 
     def bcast(self, value):
         """Return the value of the only process."""
@@ -34,7 +28,6 @@ def lines(capsys):
 
 
 def test_contenders_take_turns_and_wrong_ones_are_left_out(capsys):
-    pytest.importorskip("mpi4py")
     called = []
 
     def work(name, wrong_call=None):
@@ -51,24 +44,36 @@ def test_contenders_take_turns_and_wrong_ones_are_left_out(capsys):
     contest.add("wrong later", work("wrong later", 3))
     contest.add("y", work("y"))
     contest.run()
-    contest.print("x", calls=2, processes=5)
+    contest.print("x", processes=5)
     for name in contest.works:
         contest.print(name)
     # After the first calls a turn that does not count, and one in which a contender is wrong.
     turn = ["x", "wrong later", "y"]
     assert called[5:] == [*turn, *turn, *["x", "y"] * (LEAST_TURNS - 1)]
-    first, second, later, halved, x, y = lines(capsys)
+    first, second, later, five, x, y = lines(capsys)
     assert first == {"left_out": "wrong at once", "case": "a", "reason": "wrong data"}
     assert second == {"left_out": "wrong result", "case": "a", "reason": "wrong data"}
     assert (later["left_out"], later["reason"]) == ("wrong later", "wrong data in a later turn")
-    assert (halved.pop("processes"), x.pop("processes")) == (5, 1)
-    assert [2 * seconds for seconds in halved.pop("samples")] == pytest.approx(x.pop("samples"))
-    assert halved == x == {"case": "a", "phase": "move", "bytes": 8, "contender": "x"}
+    assert (five.pop("processes"), x.pop("processes")) == (5, 1)
+    assert five.pop("samples") == x.pop("samples")
+    assert five == x == {"case": "a", "phase": "move", "bytes": 8, "contender": "x"}
     assert (y["contender"], len(y["samples"])) == ("y", LEAST_TURNS)
 
 
+def test_the_time_of_a_call_is_the_mean_of_its_turn(capsys, monkeypatch):
+    called = []
+    monkeypatch.setattr("time.perf_counter", lambda: 0.5 * len(called))
+    contest = Contest(Alone(), 0.0, calls=4, case="a")
+    contest.add("x", lambda: called.append(1), lambda: len(called) == 4)
+    contest.add("wrong in one call", lambda: called.append(1) or len(called) != 6)
+    contest.finish()
+    wrong, row = lines(capsys)
+    assert (wrong["left_out"], wrong["reason"]) == ("wrong in one call", "wrong data")
+    assert row["samples"] == [0.5] * LEAST_TURNS
+    assert len(called) == 4 * (3 + LEAST_TURNS)
+
+
 def test_without_contenders_nothing_is_measured(capsys):
-    pytest.importorskip("mpi4py")
     contest = Contest(Alone(), 0.0, case="a")
     contest.leave_out("theirs", "it is not installed")
     contest.finish()
@@ -79,8 +84,11 @@ def test_a_package_that_cannot_be_imported_is_left_out(capsys, tmp_path, monkeyp
     (tmp_path / "half_there.py").write_text("import what_it_needs_and_is_not_there")
     monkeypatch.syspath_prepend(tmp_path)
     contest = Contest(Alone(), 0.0, case="a")
-    assert contest.can_import("json") and not contest.can_import("not_there_at_all")
+    assert contest.can_import("json")
     assert lines(capsys) == []
+    assert not contest.can_import("not_there_at_all")
+    why = "it is not installed (pip install not-there-at-all)"
+    assert lines(capsys) == [{"left_out": "not-there-at-all", "case": "a", "reason": why}]
     assert not contest.can_import("half_there")
     why = "ModuleNotFoundError: No module named 'what_it_needs_and_is_not_there'"
     assert lines(capsys) == [{"left_out": "half-there", "case": "a", "reason": why}]

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,21 @@ class Contest:
         How long all contenders together are measured.
     barrier : callable, optional
         Meets all processes before each turn. By default, `comm.Barrier`.
+    calls : int
+        Number of calls of a contender in a turn; the time of one is their mean.
     **facts
         Entries of all rows: case, phase, bytes and others.
     """
 
     def __init__(
-        self, comm: Any, seconds: float, barrier: Callable[[], Any] | None = None, **facts: Any
+        self,
+        comm: Any,
+        seconds: float,
+        barrier: Callable[[], Any] | None = None,
+        calls: int = 1,
+        **facts: Any,
     ):
-        self.comm, self.seconds, self.facts = comm, seconds, facts
+        self.comm, self.seconds, self.calls, self.facts = comm, seconds, calls, facts
         self.barrier = barrier or comm.Barrier
         self.works: dict[str, Callable[[], Any]] = {}
         self.samples: dict[str, list[float]] = {}
@@ -44,7 +50,7 @@ class Contest:
     def add(
         self, name: str, work: Callable[[], Any], right: Callable[[], bool] | None = None
     ) -> None:
-        """Let a contender take part if its first call, which is not timed, does what it should.
+        """Let a contender take part if its first turn, which is not timed, does what it should.
 
         Parameters
         ----------
@@ -52,10 +58,10 @@ class Contest:
         work : callable
             Called in each turn. If it returns False, on any process, the contender is left out.
         right : callable, optional
-            Returns whether the first call was right on this process.
+            Returns whether the first turn was right on this process.
         """
         fine = self._turn(work)[1]
-        if self._all(fine and (right is None or right())):
+        if all(self.comm.allgather(fine and (right is None or right()))):
             self.works[name], self.samples[name] = work, []
         else:
             self.leave_out(name, "wrong data")
@@ -71,17 +77,18 @@ class Contest:
         self.add(name, call, lambda: np.array_equal(found[0], wanted))
 
     def can_import(self, package: str) -> bool:
-        """Return whether all processes can import a package; note why not if it is installed."""
-        why = None if find_spec(package) is None else ""
+        """Return whether all processes can import a package; note why not."""
+        name, why = package.replace("_", "-"), ""
         try:
-            if why is not None:
-                import_module(package)
+            import_module(package)
         except Exception as e:  # whatever its own imports raise
             why = f"{type(e).__name__}: {e}"
-        said = set(self.comm.allgather(why))
-        for reason in said - {None, ""}:
-            self.leave_out(package.replace("_", "-"), reason)
-        return said == {""}
+            if isinstance(e, ModuleNotFoundError) and e.name == package:
+                why = f"it is not installed (pip install {name})"
+        reasons = set(self.comm.allgather(why)) - {""}
+        for reason in reasons:
+            self.leave_out(name, reason)
+        return not reasons
 
     def leave_out(self, name: str, reason: str) -> None:
         """Note that a contender does not take part."""
@@ -89,51 +96,43 @@ class Contest:
 
     def run(self) -> None:
         """Measure in turns until the time is over, after one turn of each that does not count."""
-        for name in list(self.works):
-            self._take(name)
+        self._take_turns()
         self.samples = {name: [] for name in self.works}
         begin, turns, late = time.perf_counter(), 0, False
         while self.works and (turns < LEAST_TURNS or not late):
-            for name in list(self.works):
-                self._take(name)
+            self._take_turns()
             turns += 1
             late = self.comm.bcast(time.perf_counter() - begin > self.seconds)
 
-    def _take(self, name: str) -> None:
-        """Time a turn of a contender; leave it out if it was wrong."""
-        seconds, fine = self._turn(self.works[name])
-        self.samples[name].append(seconds)
-        if not fine:
-            self.leave_out(name, "wrong data in a later turn")
-            del self.works[name]
+    def _take_turns(self) -> None:
+        """Time a turn of each contender; leave out those that were wrong."""
+        for name, work in list(self.works.items()):
+            seconds, fine = self._turn(work)
+            self.samples[name].append(seconds)
+            if not fine:
+                self.leave_out(name, "wrong data in a later turn")
+                del self.works[name]
 
-    def print(self, name: str, calls: int = 1, **more: Any) -> None:
+    def print(self, name: str, **more: Any) -> None:
         """Print the row of a contender that took part, with further entries."""
-        samples = [seconds / calls for seconds in self.samples[name]]
         row = {**self.facts, "contender": name, "processes": self.comm.size, **more}
-        self._print({**row, "samples": samples})
+        self._print({**row, "samples": self.samples[name]})
 
-    def finish(self, calls: int = 1) -> None:
-        """Measure, and print the rows of all that took part; a turn is this number of calls."""
+    def finish(self) -> None:
+        """Measure, and print the rows of all that took part."""
         self.run()
         for name in self.works:
-            self.print(name, calls)
+            self.print(name)
 
     def _turn(self, work: Callable[[], Any]) -> tuple[float, bool]:
-        """Return the seconds on the slowest process, and whether all were right."""
-        from mpi4py import MPI
-
+        """Return the seconds of a call on the slowest process, and whether all were right."""
         self.barrier()
         begin = time.perf_counter()
-        right = work() is not False
-        mine = time.perf_counter() - begin
+        right = all([work() is not False for _ in range(self.calls)])
+        mine = (time.perf_counter() - begin) / self.calls
         self.barrier()
-        return self.comm.allreduce(mine, MPI.MAX), self._all(right)
-
-    def _all(self, right: bool) -> bool:
-        from mpi4py import MPI
-
-        return self.comm.allreduce(right, MPI.LAND)
+        seconds, rights = zip(*self.comm.allgather((mine, right)), strict=True)
+        return max(seconds), all(rights)
 
     def _print(self, line: dict[str, Any]) -> None:
         if self.comm.rank == 0:

@@ -59,9 +59,7 @@ def players(run: Run) -> Iterator[Player]:
         patience=PHASES,
         plays=lambda case: case != TRAJECTORY and "inplace" not in case.name,
     )
-    packages = ("MDAnalysis", "MDAnalysisTests")
-    if TRAJECTORY in run.cases and all(run.has(name, TRAJECTORY.name) for name in packages):
-        yield run.python_player(measure_frames, plays=lambda case: case == TRAJECTORY)
+    yield run.python_player(measure_frames, plays=lambda case: case == TRAJECTORY)
 
 
 PARTICLE = np.dtype(
@@ -170,6 +168,9 @@ def frames() -> tuple[np.ndarray, np.ndarray]:
 
 def measure_frames(comm, seconds: float, case: str) -> None:
     """Measure the first frame and the later ones, by datamover, NumPy and a plain copy."""
+    packages = ("MDAnalysis", "MDAnalysisTests")
+    if not all(map(Contest(comm, seconds, case=case).can_import, packages)):
+        return
     positions, velocities = frames()
     z_order = dm.targets.morton(((0,) * 3, (1,) * 3), (FRAME_CELLS,) * 3, periodic=True)
     by_numpy = SortAndSend(comm, ATOM)

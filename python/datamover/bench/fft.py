@@ -46,8 +46,6 @@ def parse(name: str) -> Case:
 
 def players(run: Run) -> Iterator[Player]:
     """Give the program in which all contenders in Python take turns, and FFTW's."""
-    for package in ("mpi4py-fft", "dtfft"):
-        run.has(package)
     yield run.python_player(measure)
     yield from debian.player(
         run,

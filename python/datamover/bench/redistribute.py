@@ -30,8 +30,7 @@ def players(run: Run) -> Iterator[Player]:
         in_file=True,
         plays=lambda case: case.order == "F",
     )
-    if run.has("mpi4py-fft"):
-        yield run.python_player(measure_pencils, plays=lambda case: case.name == "pencils")
+    yield run.python_player(measure_pencils, plays=lambda case: case.name == "pencils")
 
 
 Extents = tuple[int, ...]
@@ -191,9 +190,12 @@ def measure_pencils(comm: Any, seconds: float, case: str, *words: Any) -> None:
     *words
         Those of `pencils`: each side has its shape, blocks and process grid.
     """
+    shape, grid = list(words[2:5]), words[8:11]
+    contest = Contest(comm, seconds, case=case, phase="move", bytes=8 * prod(shape))
+    if not contest.can_import("mpi4py_fft"):
+        return
     from mpi4py_fft.pencil import Pencil, Subcomm
 
-    shape, grid = list(words[2:5]), words[8:11]
     before = Pencil(Subcomm(comm, grid), shape, axis=2)
     after = before.pencil(1)
     transfer = before.transfer(after, np.float64)
@@ -202,7 +204,6 @@ def measure_pencils(comm: Any, seconds: float, case: str, *words: Any) -> None:
         for pencil in (before, after)
     )
     destination = np.full(after.subshape, -1.0)
-    contest = Contest(comm, seconds, case=case, phase="move", bytes=8 * prod(shape))
     contest.add_copy(
         "mpi4py-fft", lambda: transfer.forward(source, destination), wanted, destination
     )

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -161,9 +162,9 @@ class Ends:
         starts = [rows.start for rows in self.pieces.values()]
         if self.sends:
             self.array[starts, 0, 0] = step
-        found = way(step)
-        if self.sends:
+            way(step)
             return True
+        found = way(step)
         array = self.array if found is None else found
         if step == 0:
             return bool((array == self.expected).all())
@@ -220,32 +221,18 @@ CONTENDERS: dict[str, Callable[[Ends], Way]] = {
 }
 
 
-class Turns:
-    """The steps of one way to send: each call is a turn of steps without a pause."""
-
-    def __init__(self, ends: Ends, way: Way, steps: int):
-        self.ends, self.way, self.steps, self.done = ends, way, steps, 0
-
-    def __call__(self) -> bool:
-        """Send or receive a turn's steps; the first turn is one step."""
-        first = self.done
-        self.done += self.steps if first else 1
-        return all([self.ends.play(self.way, step) for step in range(first, self.done)])
-
-
-def sending_share(turns: Turns, step_seconds: float) -> float:
+def sending_share(ends: Ends, play: Callable[[], Any], step_seconds: float) -> float:
     """Return the share of time in `send` of a program that computes between the steps.
 
     It computes by sleeping, which leaves its core to the stream's threads.
     """
-    ends = turns.ends
     ends.wait_for_all()
     begin, inside = time.perf_counter(), 0.0
-    for step in range(turns.done, turns.done + COMPUTED_STEPS):
+    for _ in range(COMPUTED_STEPS):
         if ends.sends:
             time.sleep(COMPUTES * step_seconds)
         called = time.perf_counter()
-        ends.play(turns.way, step)
+        play()
         inside += time.perf_counter() - called
     mine = inside / (time.perf_counter() - begin) if ends.sends else 0.0
     ends.wait_for_all()
@@ -262,22 +249,21 @@ def measure(
         steps = min(max(TURN_BYTES // ends.nbytes, least), most)
         facts = {"case": case, "phase": "step", "bytes": ends.nbytes, "consumers": ends.receivers}
         facts |= {"message_bytes": message_bytes, "block_bytes": block_bytes}
-        contest = Contest(world, seconds, ends.wait_for_all, **facts)
-        turns = {}
+        contest = Contest(world, seconds, ends.wait_for_all, steps, **facts)
         for name, opens in CONTENDERS.items():
             try:
-                turns[name] = Turns(ends, opens(ends), steps)
+                way = opens(ends)
             except Unsupported as e:
                 contest.leave_out(name, str(e))
                 continue
-            contest.add(name, turns[name], ends.clear)
+            contest.add(name, map(partial(ends.play, way), count()).__next__, ends.clear)
         contest.run()
-        for name in contest.works:
+        for name, play in contest.works.items():
             more: dict[str, Any] = {"processes": senders}
             if name.startswith("datamover"):
-                step_seconds = float(np.median(contest.samples[name])) / steps
-                more["share_in_send"] = sending_share(turns[name], step_seconds)
-            contest.print(name, steps, **more)
+                step_seconds = float(np.median(contest.samples[name]))
+                more["share_in_send"] = sending_share(ends, play, step_seconds)
+            contest.print(name, **more)
 
 
 BENCHMARK = Benchmark(
