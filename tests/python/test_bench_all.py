@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from datamover.bench import chart, command, compare, report
 from datamover.bench.benchmark import Benchmark, Player, measure
 from datamover.bench.command import app
-from datamover.bench.rows import Results
+from datamover.bench.rows import rows_of
 from datamover.errors import MpiFailed
 
 pytest.importorskip("matplotlib.figure")
@@ -121,11 +121,11 @@ PLACES = st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from
 @settings(max_examples=40)
 @given(st.dictionaries(PLACES, SECONDS, min_size=1), st.dictionaries(PLACES, SECONDS, min_size=1))
 def test_a_comparison_has_a_ratio_for_each_row_of_both(before, after):
-    old, new = Results(), Results()
-    for results, times in ((old, before), (new, after)):
-        for (case, who, phase), seconds in times.items():
-            results.add(row(case, who, seconds, phase))
-    found = compare.compare({"rows": old.rows()}, {"rows": new.rows()})
+    old, new = (
+        {"rows": rows_of(row(case, who, s, phase) for (case, who, phase), s in times.items())}
+        for times in (before, after)
+    )
+    found = compare.compare(old, new)
     ratios = {(r["case"], r["contender"], r["phase"]): r["ratio"] for r in found["rows"]}
     assert ratios == {p: before[p] / after[p] for p in before.keys() & after.keys()}
     assert found["only_old"] == len(before.keys() - after.keys())

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from datamover.bench import benchmark, programs, report
 from datamover.bench.benchmark import Benchmark, Case, Player
-from datamover.bench.rows import Results, pairs_of, summarize, worst_decile
+from datamover.bench.rows import best_of, notes_of, pairs_of, rows_of, summarize, worst_decile
 from datamover.errors import InvalidArgument, IoFailed, Timeout
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
@@ -31,26 +31,19 @@ def line(contender, samples, case="a", phase="move", **more):
     }
 
 
-def gathered(lines):
-    results = Results()
-    for each in lines:
-        results.add(each)
-    return results
+def document(lines, *references):
+    return report.as_json(lines, references, ("datamover",))
 
 
-def document(results, *references):
-    return report.as_json(results, references, ("datamover",))
-
-
-def shown(results, *references, width=120):
+def shown(lines, *references, width=120):
     console = Console(record=True, width=width, file=open("/dev/null", "w"))  # noqa: SIM115
-    report.show(document(results, *references), references, ("datamover",), console)
+    report.show(document(lines, *references), references, ("datamover",), console)
     return console.export_text()
 
 
 @given(st.lists(st.lists(SECONDS, min_size=1), min_size=1, max_size=4))
 def test_samples_of_all_rounds_make_one_row(rounds):
-    row, *more = gathered([line("x", samples) for samples in rounds]).rows()
+    row, *more = rows_of([line("x", samples) for samples in rounds])
     everything = [s for samples in rounds for s in samples]
     assert not more
     assert row["seconds"] == statistics.median(everything)
@@ -58,17 +51,9 @@ def test_samples_of_all_rounds_make_one_row(rounds):
     assert "samples" not in row
 
 
-def test_medians_of_a_program_keep_their_number_of_runs():
-    given_median = {**line("x", None), "seconds": 2.0, "runs": 15}
-    del given_median["samples"]
-    row = gathered([given_median, dict(given_median, seconds=4.0)]).rows()[0]
-    assert (row["seconds"], row["runs"]) == (3.0, 30)
-
-
 def test_rows_of_another_mpi_stay_apart():
-    results = gathered([line("x", [1.0])])
-    results.add(line("x", [3.0], mpi="Open MPI 4.1.4"))
-    assert {row["mpi"]: row["seconds"] for row in results.rows()} == {
+    lines = [line("x", [1.0]), line("x", [3.0], mpi="Open MPI 4.1.4")]
+    assert {row["mpi"]: row["seconds"] for row in rows_of(lines)} == {
         "MPICH 5.0.2": 1.0,
         "Open MPI 4.1.4": 3.0,
     }
@@ -76,9 +61,9 @@ def test_rows_of_another_mpi_stay_apart():
 
 @given(st.dictionaries(st.sampled_from("abcd"), SECONDS, min_size=1))
 def test_the_best_of_several_ways_is_the_fastest_and_all_are_kept(ways):
-    results = gathered([line(f"way:{w}", [s]) for w, s in ways.items()] + [line("other", [1e-12])])
-    results.add_best("best", ("way:",))
-    rows = {row["contender"]: row for row in results.rows()}
+    lines = [line(f"way:{w}", [s]) for w, s in ways.items()] + [line("other", [1e-12])]
+    lines += best_of(lines, "best", ("way:",))
+    rows = {row["contender"]: row for row in rows_of(lines)}
     assert rows["best"]["seconds"] == min(ways.values())
     assert rows[rows["best"]["best_is"]]["seconds"] == min(ways.values())
     assert set(rows) == {"best", "other", *(f"way:{w}" for w in ways)}
@@ -86,8 +71,8 @@ def test_the_best_of_several_ways_is_the_fastest_and_all_are_kept(ways):
 
 def test_ratios_only_where_both_took_part():
     lines = [line("x", [2.0]), line("ref", [6.0]), line("x", [1.0], case="b")]
-    (pair,) = pairs_of(gathered(lines).rows(), ["x", "ref"], ["ref"])
-    assert (pair.case, pair.phase, pair.ratio) == ("a", "move", 3.0)
+    (pair,) = pairs_of(rows_of(lines), ["x", "ref"], ["ref"])
+    assert (pair["case"], pair["phase"], pair["ratio"]) == ("a", "move", 3.0)
 
 
 @given(st.lists(SECONDS, min_size=1))
@@ -102,7 +87,7 @@ def test_random_cases_are_summed_up_apart():
     for i, seconds in enumerate((1.0, 4.0)):
         lines += [line("datamover:x", [seconds], case=f"random-{i}")]
         lines += [line("ref", [8.0], case=f"random-{i}")]
-    sums = summarize(gathered(lines).rows(), ("ref",))
+    sums = summarize(rows_of(lines), ("ref",))
     by_kind = {s["of"]: s for s in sums}
     assert by_kind["listed"]["median"] == 2.0
     assert (by_kind["random"]["worst"], by_kind["random"]["worst_case"]) == (2.0, "random-1")
@@ -110,11 +95,11 @@ def test_random_cases_are_summed_up_apart():
 
 
 def test_the_file_holds_one_object_with_all_that_is_promised(tmp_path):
-    results = gathered([line("datamover:x", [1.0], nbytes=7), line("ref", [2.0])])
-    results.leave_out("theirs", "it is not installed")
-    results.add({"mpi": "MPICH 5.0.2", "compiler": "12.2.0"})
+    lines = [line("datamover:x", [1.0], nbytes=7), line("ref", [2.0])]
+    lines += [{"left_out": "theirs", "reason": "it is not installed"}] * 2
+    lines += [{"mpi": "MPICH 5.0.2", "compiler": "12.2.0"}]
     path = tmp_path / "figures.json"
-    report.write(document(results, "ref"), path)
+    report.write(document(lines, "ref"), path)
     written = json.loads(path.read_text())
     assert {"machine", "versions", "command", "rows"} <= set(written)
     assert written["versions"]["mpi"] == ["MPICH 5.0.2"]
@@ -138,9 +123,9 @@ def test_the_file_holds_one_object_with_all_that_is_promised(tmp_path):
 
 
 def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
-    results = gathered([line("datamover:x", [1.0]), line("ref", [2.5])])
-    results.add({"left_out": "theirs", "case": "a", "reason": "it moved wrong data"})
-    text = shown(results, "ref")
+    lines = [line("datamover:x", [1.0]), line("ref", [2.5])]
+    lines += [{"left_out": "theirs", "case": "a", "reason": "it moved wrong data"}]
+    text = shown(lines, "ref")
     assert "datamover:x" in text
     assert "2.50" in text
     assert "left out: theirs in a: it moved wrong data" in text
@@ -150,7 +135,7 @@ def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
 def test_no_figure_is_cut_off_where_the_terminal_is_narrow():
     references = tuple(f"{kind}:contiguous" for kind in ("sockets", "shared", "files", "gather"))
     lines = [line(name, [10.0**k]) for k, name in enumerate(("datamover:tcp:into", *references))]
-    text = shown(gathered(lines), *references, width=60)
+    text = shown(lines, *references, width=60)
     assert "\N{HORIZONTAL ELLIPSIS}" not in text and "contiguous " in text
     ratios = ["10.00", "100.00", "1000.00", "10000.00"]
     told = [word for row in text.splitlines() if "tcp:into  " in row for word in row.split()]
@@ -162,15 +147,15 @@ def test_no_figure_is_lost_at_any_width_of_the_terminal(width):
     references = ("limit", "tensorstore", "zarrs", "zarr-python")
     names = ("datamover", "datamover:2", *references)
     lines = [line(n, [1.23 * 7**k], peak_bytes=(451 + k) << 20) for k, n in enumerate(names)]
-    text = shown(gathered(lines), *references, width=width)
+    text = shown(lines, *references, width=width)
     peaks = [word for word in text.split() if word in {"451", "452", "453", "454", "455", "456"}]
     assert peaks == ["451", "452", "453", "454", "455", "456"]
 
 
 @pytest.mark.parametrize("nbytes", [0, 1000])
 def test_a_column_of_speeds_where_something_is_moved(nbytes):
-    results = gathered([line("datamover", [1e-6], bytes=nbytes)])
-    assert ("GB/s" in shown(results)) == bool(nbytes)
+    lines = [line("datamover", [1e-6], bytes=nbytes)]
+    assert ("GB/s" in shown(lines)) == bool(nbytes)
 
 
 @pytest.mark.parametrize(
@@ -267,9 +252,9 @@ def test_players_take_turns_and_each_round_begins_with_another_one():
 
 def test_what_a_program_printed_before_it_was_ended_is_kept():
     row = json.dumps(line("datamover:auto", [1.0], case="b"))
-    results = gathered(programs.cut_short(f"{row}\n{{'case", "", "it did not end in 5 s"))
-    assert [found["case"] for found in results.rows()] == ["b"]
-    (note,) = results.left_out
+    lines = programs.cut_short(f"{row}\n{{'case", "", "it did not end in 5 s")
+    assert [found["case"] for found in rows_of(lines)] == ["b"]
+    (note,) = notes_of(lines)
     assert note["contender"] == "what comes after datamover:auto"
     assert note["reason"] == "it did not end in 5 s"
 

@@ -151,13 +151,13 @@ def test_rows_of_the_same_transports_are_judged_as_one():
     }
     rows = [row("a", c, 20e-6) | {"carried_by": by} for c, by in carried.items()]
     samples = {
-        ("a", "datamover:shared"): [22e-6, 23e-6, 21e-6],
-        ("a", "datamover:p2p"): [19e-6, 18e-6, 20e-6],
-        ("a", "datamover:measure"): [24e-6, 20e-6, 21e-6],
-        ("a", "datamover:auto"): [30e-6, 30e-6, 30e-6],
-        ("b", "datamover:p2p"): [1e-6],
+        "datamover:shared": [22e-6, 23e-6, 21e-6],
+        "datamover:p2p": [19e-6, 18e-6, 20e-6],
+        "datamover:measure": [24e-6, 20e-6, 21e-6],
+        "datamover:auto": [30e-6, 30e-6, 30e-6],
     }
-    (a,) = judge(rows, samples)
+    other = row("b", "datamover:p2p", 1e-6) | {"carried_by": "p2p", "samples": [1e-6]}
+    a, _ = judge([*(r | {"samples": samples[r["contender"]]} for r in rows), other])
     # p2p and measure together: 18, 19, 20, 20, 21, 24
     assert a["measure_work"] == pytest.approx(1.0)
     assert a["auto_work"] == pytest.approx(30 / 20)

@@ -7,7 +7,6 @@ A benchmark is described once (`Benchmark`). Its table, JSON object and chart, t
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import os
@@ -22,12 +21,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, RenderableType
-
 from datamover.bench import programs, report
 from datamover.bench.chart import Panel, panels_by_phase
 from datamover.bench.programs import Line
-from datamover.bench.rows import RANDOM_PREFIX, Results
+from datamover.bench.rows import RANDOM_PREFIX, best_of
 from datamover.errors import InvalidArgument
 
 #: Random cases are small: a program plays this many in the time of one listed case.
@@ -40,11 +37,6 @@ class Case:
 
     name: str
     words: tuple[Any, ...] = ()
-
-
-def always(case: Any) -> bool:
-    """Return True: the player plays every case."""
-    return True
 
 
 def named(case: Any) -> tuple[Any, ...]:
@@ -65,7 +57,7 @@ class Player:
     """
 
     play: Callable[[Sequence[Any], float], Iterable[Line]]
-    plays: Callable[[Any], bool] = always
+    plays: Callable[[Any], bool] = lambda case: True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +83,7 @@ class Benchmark:
     threads : bool
         Whether contenders use all cores, whatever the number of processes.
     players : callable
-        Returns what plays the cases of a run, after noting the contenders that are not installed.
+        Returns what plays the cases of a run, after noting the contenders that cannot be built.
     references : tuple of str
         Contenders that the others are compared with, a column each.
     judged : tuple of str
@@ -104,7 +96,7 @@ class Benchmark:
     figures : callable, optional
         Returns further entries of the JSON object.
     tables : callable, optional
-        Returns tables and lines of the JSON object's further entries for a console.
+        Returns lines and tables (as `report.table` takes them) of the JSON object's further entries.
     panels : callable
         Returns the panels of the chart from all rows.
     quick : mapping
@@ -125,14 +117,14 @@ class Benchmark:
     shown: tuple[str, ...] | None = None
     best: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     figures: Callable[[Run], dict[str, Any]] = lambda run: {}
-    tables: Callable[[dict[str, Any], Console], Iterable[RenderableType]] = lambda *_: ()
+    tables: Callable[[dict[str, Any]], Iterable[str | tuple[Any, ...]]] = lambda document: ()
     panels: Callable[[list[dict[str, Any]]], list[Panel]] = panels_by_phase
     quick: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class Run:
-    """One run of a benchmark: options (as attributes), cases, and results.
+    """One run of a benchmark: options (as attributes), cases, and what programs printed.
 
     Parameters
     ----------
@@ -142,14 +134,15 @@ class Run:
         A directory that is removed at the end.
     stack : ExitStack
         Closed at the end.
-    results : Results
+    lines : list of dict
+        Rows, notes on contenders that were left out, and others.
     """
 
     benchmark: Benchmark
     options: Mapping[str, Any]
     scratch: Path
     stack: ExitStack
-    results: Results = field(default_factory=Results)
+    lines: list[Line] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -183,7 +176,7 @@ class Run:
         processes: int | None = None,
         patience: float = 1.0,
         environment: dict[str, str] | None = None,
-        plays: Callable[[Any], bool] = always,
+        plays: Callable[[Any], bool] = lambda case: True,
     ) -> Player:
         """Return a player that runs a program.
 
@@ -210,11 +203,10 @@ class Run:
         """
 
         def usual(cases: Sequence[Any], seconds: float) -> list[Any]:
-            listed = [list(map(str, words(case))) for case in cases]
             if not in_file:
-                return [seconds, *before, *itertools.chain(*listed)]
+                return [seconds, *before, *itertools.chain(*map(words, cases))]
             file = self.scratch / "cases"
-            file.write_text("".join(" ".join(line) + "\n" for line in listed))
+            file.write_text("".join(" ".join(map(str, words(case))) + "\n" for case in cases))
             return [file, seconds, *before]
 
         name, *more = command
@@ -251,13 +243,6 @@ class Run:
         function = (measure.__module__, measure.__name__)
         return self.player(*program, *function, arguments=arguments, **how)
 
-    def has(self, package: str, case: str = "") -> bool:
-        """Return whether a package with contenders is installed; if not, note that."""
-        if importlib.util.find_spec(package.replace("-", "_")) is not None:
-            return True
-        self.results.leave_out(package, f"it is not installed (pip install {package})", case)
-        return False
-
     def groups(self) -> Iterator[list[Any]]:
         """Give the cases that a program plays at once."""
         drawn = [c for c in self.cases if c.name.startswith(RANDOM_PREFIX)]
@@ -276,11 +261,10 @@ class Run:
                 first = turn % max(1, len(players))
                 for player in players[first:] + players[:first]:
                     played = [case for case in group if player.plays(case)]
-                    for line in player.play(played, seconds) if played else ():
-                        self.results.add(line)
+                    self.lines += player.play(played, seconds) if played else ()
         for name, ways in b.best.items():
-            self.results.add_best(name, ways)
-        document = report.as_json(self.results, b.references, b.judged)
+            self.lines += best_of(self.lines, name, ways)
+        document = report.as_json(self.lines, b.references, b.judged)
         judged = (r["contender"] for r in document["rows"] if r["contender"].startswith(b.judged))
         shown = list(dict.fromkeys(judged) if b.shown is None else b.shown)
         page = {"contenders": shown, "references": b.references}

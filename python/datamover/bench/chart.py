@@ -57,6 +57,7 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
+    panels = [panel for panel in panels if panel.rows]
     figure = Figure(figsize=(11, 4.2 * max(1, len(panels))), layout="constrained")
     for axes, panel in zip(
         figure.subplots(max(1, len(panels)), 1, squeeze=False)[:, 0], panels, strict=False

@@ -9,7 +9,7 @@ import re
 import reprlib
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -53,28 +53,24 @@ def read_document(path: Path) -> dict[str, Any]:
     """
     try:
         document = json.loads(path.read_text())
-        _check(document)
+        for name, value, kind in _entries(document):
+            number = isinstance(value, (int, float))
+            if not isinstance(value, kind) or (number and not 0 <= value <= sys.float_info.max):
+                raise ValueError(f"{name} is {reprlib.repr(value)}")
     except (ValueError, RecursionError) as e:
         raise InvalidArgument(f"{path} was not written by datamover bench --json: {e}") from e
     return document
 
 
-def _check(document: Any) -> None:
-    _require(document, dict, "the file")
+def _entries(document: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Give the entries that a comparison needs, with their types, outer ones first."""
+    yield "the file", document, dict
     for name in ("machine", "versions"):
-        _require(document.get(name, {}), dict, name)
-    _require(document.get("rows"), list, "rows")
+        yield name, document.get(name, {}), dict
+    yield "rows", document.get("rows"), list
     for i, row in enumerate(document["rows"]):
-        _require(row, dict, f"row {i}")
-        for name, kind in ROW_TYPES.items():
-            _require(row.get(name), kind, f"{name} of row {i}")
-        if not 0 <= row["seconds"] <= sys.float_info.max:
-            raise ValueError(f"seconds of row {i} is {reprlib.repr(row['seconds'])}")
-
-
-def _require(value: Any, kind: Any, name: str) -> None:
-    if not isinstance(value, kind):
-        raise ValueError(f"{name} is {reprlib.repr(value)}")
+        yield f"row {i}", row, dict
+        yield from ((f"{name} of row {i}", row.get(name), kind) for name, kind in ROW_TYPES.items())
 
 
 def rows_of(files: Iterable[Path]) -> list[dict[str, Any]]:
@@ -94,8 +90,9 @@ def run_one(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
     if options["json_file"] is not None:
         report.write(document, options["json_file"])
     report.show(document, benchmark.references, benchmark.judged, console)
-    for shown in benchmark.tables(document, console):
-        console.print(shown, highlight=False, soft_wrap=isinstance(shown, str))
+    for shown in benchmark.tables(document):
+        words = shown if isinstance(shown, str) else report.table(*shown, console)
+        console.print(words, highlight=False, soft_wrap=words is shown)
     if options["png_file"] is not None:
         chart.draw(benchmark.panels([*document["rows"], *others]), options["png_file"])
     if old is not None:

@@ -8,11 +8,10 @@ from typing import Any
 from rich.console import Console
 
 from datamover.bench import report
-from datamover.bench.rows import Pair, Row, spreads
+from datamover.bench.rows import Row, spreads
 from datamover.counted import counted
 from datamover.time_words import as_time
 
-EARLIER = "earlier run"
 #: Entries of the machine and versions that make times differ.
 SETTING = ("processor", "instruction_set", "cores", "datamover", "mpi")
 
@@ -46,19 +45,16 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """
     before = {_place(row): row["seconds"] for row in old["rows"]}
     after = {_place(row): row["seconds"] for row in new["rows"]}
-    pairs = [
-        Pair(place[2], EARLIER, place[0], place[1], seconds, before[place])
+    rows = [
+        {**dict(zip(("case", "phase", "contender"), place, strict=False)), "old": before[place],
+         "new": seconds, "ratio": before[place] / seconds}
         for place, seconds in after.items()
         if place in before and seconds > 0
-    ]
+    ]  # fmt: skip
     settings = [{**d.get("machine", {}), **d.get("versions", {})} for d in (old, new)]
     return {
-        "rows": [
-            {"case": p.case, "phase": p.phase, "contender": p.contender, "old": p.reference_seconds,
-             "new": p.seconds, "ratio": p.ratio}
-            for p in pairs
-        ],
-        "families": spreads(pairs, "phase", "contender"),
+        "rows": rows,
+        "families": spreads(rows, "phase", "contender"),
         "only_old": len(before.keys() - after.keys()),
         "only_new": len(after.keys() - before.keys()),
         "changed": {
@@ -66,7 +62,7 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             for name in SETTING
             if settings[0].get(name) != settings[1].get(name)
         },
-    }  # fmt: skip
+    }
 
 
 def show(comparison: dict[str, Any], console: Console) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,10 +40,10 @@ def player(
         f"set -e; {MPIEXEC} --version > /dev/null; flags=$({flags}); "
         f"mpicxx.openmpi -std=c++20 -O3 -o {files} $flags"
     )
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["the compiler failed"])[-1]
-        run.results.leave_out(name, f"it does not compile here (Debian: {packages}): {last}")
+    failure = programs.run_tree(["sh", "-c", script], looks=False).failure()
+    if failure is not None:
+        reason = f"it does not compile here (Debian: {packages}): {failure}"
+        run.lines.append({"left_out": name, "reason": reason})
         return []
     return [run.player(str(target), mpi=programs.Mpi("Open MPI", MPIEXEC), **how)]
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
@@ -282,10 +281,8 @@ def _rechunker_environment(place: Path) -> str:
         [sys.executable, "-m", "venv", str(place / "rechunker")],
         [python, "-m", "pip", "install", "-q", *RECHUNKER],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no reason was printed"])[-1]
-            raise IoFailed(f"rechunker cannot be installed: {last}")
+        if (failure := programs.run_tree(command, looks=False).failure()) is not None:
+            raise IoFailed(f"rechunker cannot be installed: {failure}")
     return python
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.chart import Panel
 from datamover.bench.contest import Contest
 from datamover.bench.programs import Line
-from datamover.bench.rows import Results
+from datamover.bench.rows import rows_of
 
 #: A memory file system, if there is one.
 MEMORY = Path("/dev/shm")
@@ -52,11 +53,11 @@ def players(run: Run) -> Iterator[Player]:
     yield run.python_player(measure, run.megabytes, places)
 
 
-def flatness(results: Results) -> float | None:
+def flatness(rows: list[Line]) -> float | None:
     """Return the slowest partition of ours over the fastest: 1 if it does not matter."""
     speeds = [
         row["bytes"] / row["seconds"]
-        for row in results.rows()
+        for row in rows
         if row["contender"] == "datamover" and row["case"].startswith("blocks-")
     ]
     return min(speeds) / max(speeds) if speeds else None
@@ -70,11 +71,10 @@ def panels(rows: list[Line]) -> list[Panel]:
         if row["case"].startswith("pathways-") and row["contender"] == "datamover"
     ]
     partitions = [row for row in rows if row["case"].startswith("blocks-")]
-    found = [
+    return [
         Panel("datamover, messages to 1, 2 and 4 files", striped, "message_bytes", series="files"),
         Panel("partitions to one file", partitions, "block_bytes"),
     ]
-    return [panel for panel in found if panel.rows]
 
 
 #: A row of the array, of doubles.
@@ -84,21 +84,22 @@ ROW_ELEMS = 16384
 class Partitioned:
     """One process's part of an array whose elements are their flat indices, and files for it."""
 
-    def __init__(
-        self, comm: Any, rows: int, block_bytes: int, message_bytes: int, paths: list[Path]
-    ):
-        self.comm, self.paths, self.message_bytes = comm, paths, message_bytes
-        self.shape = (rows, ROW_ELEMS)
+    def __init__(self, stack: ExitStack, comm: Any, rows: int, paths: list[Path], *sizes: int):
+        self.comm, self.paths, self.shape = comm, paths, (rows, ROW_ELEMS)
+        block_bytes, self.message_bytes = sizes
         self.block = block_bytes // 8
         words = f"(*, cyclic({self.block}))"
-        self.layout = dm.BlockCyclic(self.shape, words, comm.size, grid=(1, comm.size))
-        i, j = self.layout.global_indices(comm.rank)
-        self.array = dm.Array(self.layout, dtype="f8", comm=comm)
+        layout = dm.BlockCyclic(self.shape, words, comm.size, grid=(1, comm.size))
+        ranges = dm.FlatCyclic.of_bytes(self.shape, self.message_bytes, "f8", comm.size)
+        self.array, self.flat = (
+            stack.enter_context(closing(dm.Array(of, dtype="f8", comm=comm)))
+            for of in (layout, ranges)
+        )
+        i, j = layout.global_indices(comm.rank)
         self.array.local[...] = i[:, None] * float(ROW_ELEMS) + j
-        self.ranges = dm.FlatCyclic.of_bytes(self.shape, message_bytes, "f8", comm.size)
-        self.flat = dm.Array(self.ranges, dtype="f8", comm=comm)
-        self.mover = dm.Mover(dm.redistribute(self.layout, self.ranges), self.array, self.flat)
-        self.files = [os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in paths]
+        self.mover = dm.Mover(dm.redistribute(layout, ranges), self.array, self.flat)
+        stack.callback(self.mover.close)
+        self.files = [stack.enter_context(path.open("wb", buffering=0)).fileno() for path in paths]
 
     def write_ranges(self) -> None:
         """Write the flat array: a write for each range, the files in turn."""
@@ -115,14 +116,11 @@ class Partitioned:
 
     def piece_by_piece(self) -> None:
         """Write every block of every row at its place, without communication."""
-        row_bytes = self.array.local.shape[1] * 8
-        data = self.array.local.reshape(-1).view("u1")
-        step = self.block * 8
-        for row in range(self.shape[0]):
-            for k in range(row_bytes // step):
-                begin = row * row_bytes + k * step
-                place = row * ROW_ELEMS * 8 + (k * self.comm.size + self.comm.rank) * step
-                _write_all(self.files[0], data[begin : begin + step], place)
+        size = self.block * 8
+        for row, blocks in enumerate(self.array.local.view("u1")):
+            for k, begin in enumerate(range(0, len(blocks), size)):
+                place = row * ROW_ELEMS * 8 + (k * self.comm.size + self.comm.rank) * size
+                _write_all(self.files[0], blocks[begin : begin + size], place)
 
     def by_mpi(self) -> None:
         """Write collectively through MPI's view of the same partition."""
@@ -153,17 +151,6 @@ class Partitioned:
                 os.truncate(path, 0)
         return self.comm.bcast(right)
 
-    def close(self) -> None:
-        """Close the files and free the arrays."""
-        self.comm.Barrier()
-        for file, path in zip(self.files, self.paths, strict=True):
-            os.close(file)
-            if self.comm.rank == 0:
-                path.unlink()
-        self.mover.close()
-        self.array.close()
-        self.flat.close()
-
 
 def _write_all(file: int, data: Any, place: int) -> None:
     """Write all data, in as many calls as the system needs."""
@@ -179,19 +166,19 @@ def measure(
     block_bytes, message_bytes, pathways = sizes
     rows = max(1, megabytes * 1_000_000 // (8 * ROW_ELEMS))
     paths = [Path(places[k % len(places)], f"flat-{k}.bin") for k in range(pathways)]
-    work = Partitioned(comm, rows, block_bytes, message_bytes, paths)
     facts: dict[str, Any] = {"case": case, "phase": "write", "pathways": pathways}
     facts |= {"bytes": rows * ROW_ELEMS * 8}
     facts |= {"block_bytes": block_bytes, "message_bytes": message_bytes}
     contest = Contest(comm, seconds, **facts)
-    contest.add("datamover", work.reshuffled, work.is_written)
-    if pathways == 1:
-        contest.add("pieces", work.piece_by_piece, work.is_written)
-        contest.add("mpi-io", work.by_mpi, work.is_written)
-    contest.add("write-only", work.write_ranges, work.is_written)
-    work.reshuffled()  # the time for a file's first pages is not counted: they stay
-    contest.finish()
-    work.close()
+    with ExitStack() as stack:
+        work = Partitioned(stack, comm, rows, paths, block_bytes, message_bytes)
+        contest.add("datamover", work.reshuffled, work.is_written)
+        if pathways == 1:
+            contest.add("pieces", work.piece_by_piece, work.is_written)
+            contest.add("mpi-io", work.by_mpi, work.is_written)
+        contest.add("write-only", work.write_ranges, work.is_written)
+        work.reshuffled()  # the time for a file's first pages is not counted: they stay
+        contest.finish()
 
 
 BENCHMARK = Benchmark(
@@ -203,7 +190,7 @@ BENCHMARK = Benchmark(
     players=players,
     references=("pieces", "mpi-io", "write-only"),
     shown=("datamover",),
-    figures=lambda run: {"flatness": flatness(run.results)},
+    figures=lambda run: {"flatness": flatness(rows_of(run.lines))},
     panels=panels,
     quick={"seconds": 1.0, "megabytes": 32},
 )

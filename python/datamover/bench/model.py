@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rich.console import Console, RenderableType
-
 from datamover import machine_model
-from datamover.bench import relations, report
+from datamover.bench import relations
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.programs import Line
 from datamover.machine_model import MachineModel
@@ -28,12 +26,11 @@ def players(run: Run) -> Iterator[Player]:
 
 def figures(run: Run) -> dict[str, Any]:
     """Return the rates and predictions, and keep the costs of decoding."""
-    lines = run.results.others
-    entries = {"transport_rates": {}, **{k: v for line in lines for k, v in line.items()}}
+    entries = {"transport_rates": {}, **{k: v for line in run.lines for k, v in line.items()}}
     kinds = ("rates", "decoding_costs", "transport_rates")
     found = {kind: entries[kind] for kind in kinds if kind in entries}
-    found["predictions"] = [line for line in lines if "prediction" in line]
-    found["transport_cases"] = [line for line in lines if "transport_case" in line]
+    found["predictions"] = [line for line in run.lines if "prediction" in line]
+    found["transport_cases"] = [line for line in run.lines if "transport_case" in line]
     path = machine_model.model_file() if run.keep else None
     if path is not None:
         processor = machine_model.processor()
@@ -42,7 +39,7 @@ def figures(run: Run) -> dict[str, Any]:
     return found
 
 
-def tables(document: dict[str, Any], console: Console) -> Iterator[RenderableType]:
+def tables(document: dict[str, Any]) -> Iterator[str | tuple[Any, ...]]:
     """Give the tables of rates and costs, predictions and transports."""
     costs = document["decoding_costs"] | document["transport_rates"]
     rates = {name: rate / 1e9 for name, rate in document["rates"].items()}
@@ -50,26 +47,23 @@ def tables(document: dict[str, Any], console: Console) -> Iterator[RenderableTyp
         ("this machine", "rate", "10⁹ per s", rates),
         ("costs", "of", "ns", costs),
     ):
-        lines = [{name: key.replace("_", " "), unit: value} for key, value in of.items()]
-        yield _table(title, 1, lines, console)
+        yield title, 1, _cells({name: k.replace("_", " "), unit: v} for k, v in of.items())
     title = "keeping a relation of pairs: uses until it has paid, and speed-up in the end"
-    yield _table(title, 1, document["predictions"], console)
+    yield title, 1, _cells(document["predictions"])
     if document["transport_cases"]:
         title = "two processes exchange both ways: ghosts in use, and matrices in runs of bytes"
-        yield _table(title, 2, document["transport_cases"], console)
+        yield title, 2, _cells(document["transport_cases"])
     else:
         yield "one core: rates of transports are not measured"
     if "kept" in document:
         yield f"kept in {document['kept']}"
 
 
-def _table(title: str, names: int, lines: Sequence[Line], console: Console) -> RenderableType:
-    """Return a table of lines, whose first entries are names, and the others numbers."""
-    cells = [
+def _cells(lines: Iterable[Line]) -> list[dict[str, str]]:
+    return [
         {k.replace("_", " "): v if isinstance(v, str) else f"{v:.3g}" for k, v in line.items()}
         for line in lines
     ]
-    return report.table(title, names, cells, console)
 
 
 BENCHMARK = Benchmark(

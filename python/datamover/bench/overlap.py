@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from datamover.bench.benchmark import Benchmark, Case, match
+from datamover.bench.rows import rows_of
 
 OVERLAPPED = ("overlap", "overlap:thread")
 
@@ -45,7 +46,7 @@ def hidden_in_cases(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, float
     }
 
 
-def lines(figures: dict[str, Any], *_: Any) -> Iterator[str]:
+def lines(figures: dict[str, Any]) -> Iterator[str]:
     """Give a line per case."""
     for case, found in figures["hidden"].items():
         parts = ", ".join(f"{part:.0%} by {contender}" for contender, part in found.items())
@@ -62,7 +63,7 @@ BENCHMARK = Benchmark(
     players=lambda run: [run.player("overlap")],
     references=("in_turn",),
     judged=OVERLAPPED,
-    figures=lambda run: {"hidden": hidden_in_cases(run.results.rows())},
+    figures=lambda run: {"hidden": hidden_in_cases(rows_of(run.lines))},
     tables=lines,
     quick={"case": ["2048"], "seconds": 2.0},
 )

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import functools
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,19 +123,17 @@ def measure_node_zero(case: str) -> Iterator[Line]:
     case : str
         As `bench relations` names it: `node_zero-transpose-1024`, with the rows of the array.
     """
-    name, rows = case.removeprefix("node_zero-").rsplit("-", 1)
-    n = int(rows)
+    name, rows = case.removeprefix(NODE_ZERO).rsplit("-", 1)
+
+    def made(encoding: str) -> list[dm.advanced.AddressRelation]:
+        return [r.encode(encoding) for r in relations(name, int(rows))]
+
     for encoding in ("pairs", "blocks", "runs", "dictionary", "product"):
-        if encoding == "product" or n <= LARGEST_LISTED:
-            made = [r.encode(encoding) for r in relations(name, n)]
-            yield timed(
-                functools.partial(lambda by: [r.encode(by) for r in relations(name, n)], encoding),
-                case=case,
-                phase="encode",
-                contender=encoding,
-                bytes=8 * sum(len(r) for r in made),
-                nbytes=sum(r.nbytes for r in made),
-            )
+        if encoding == "product" or int(rows) <= LARGEST_LISTED:
+            first = made(encoding)
+            sizes = {"bytes": 8 * sum(map(len, first)), "nbytes": sum(r.nbytes for r in first)}
+            facts = {"case": case, "phase": "encode", "contender": encoding}
+            yield timed(partial(made, encoding), **facts, **sizes)
 
 
 def measure_numpy(case: str) -> Iterator[Line]:
@@ -151,9 +149,7 @@ def measure_numpy(case: str) -> Iterator[Line]:
         n = int(size)
         for dtype in (np.float32, np.float64):
             a, b = np.arange(n * n, dtype=dtype).reshape(n, n), np.zeros((n, n), dtype)
-            yield _row(
-                f"{case}-{a.itemsize}", "copy", a.nbytes, functools.partial(np.copyto, b, a.T)
-            )
+            yield _row(f"{case}-{a.itemsize}", "copy", a.nbytes, partial(np.copyto, b, a.T))
     elif name in PATTERNS:
         yield from _redistribution(name, int(size))
     elif case.startswith("mesh_"):
@@ -182,7 +178,7 @@ def _redistribution(pattern: str, n: int) -> Iterator[Line]:
         ("copy", (source, destination)),
     ):
         view, target = (_view(ni, nj, of) for of in strides)
-        yield _row(f"{pattern}-{n}", phase, 8 * ni * nj, functools.partial(np.copyto, target, view))
+        yield _row(f"{pattern}-{n}", phase, 8 * ni * nj, partial(np.copyto, target, view))
 
 
 def _view(ni: int, nj: int, strides: tuple[int, int]) -> np.ndarray:

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from datamover.bench.machine import describe_machine, describe_versions
-from datamover.bench.rows import RANDOM_PREFIX, Results, Row, summarize
+from datamover.bench.rows import RANDOM_PREFIX, Row, notes_of, rows_of, summarize
 from datamover.counted import counted
 from datamover.explanation_tables import titled
 from datamover.time_words import as_time
@@ -30,20 +30,31 @@ WORST_CASE = "in case"
 Cells = Mapping[str, str | Text]
 
 
-def as_json(results: Results, references: Sequence[str], judged: tuple[str, ...]) -> dict[str, Any]:
-    """Return the object that `--json` writes, without the entries of single benchmarks."""
-    rows = results.rows()
+def as_json(
+    lines: Sequence[Row], references: Sequence[str], judged: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the object that `--json` writes, without the entries of single benchmarks.
+
+    Parameters
+    ----------
+    lines : sequence of dict
+        All that programs printed: rows, notes on contenders that were left out, and headers.
+    references : sequence of str
+    judged : tuple of str
+        As `rows.summarize` takes them.
+    """
+    rows = rows_of(lines)
     mpis = sorted({row["mpi"] for row in rows if row["mpi"]})
     versions: dict[str, Any] = {**describe_versions(), "mpi": mpis}
-    if results.compilers:
-        versions["compiler"] = sorted(results.compilers)
+    if compilers := {line["compiler"] for line in lines if "compiler" in line}:
+        versions["compiler"] = sorted(compilers)
     return {
         "machine": describe_machine(),
         "versions": versions,
         "command": shlex.join(["datamover", *sys.argv[1:]]),
         "rows": rows,
         "summary": summarize(rows, references, judged),
-        "left_out": results.left_out,
+        "left_out": notes_of(lines),
     }
 
 

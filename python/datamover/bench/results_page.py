@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from datamover.bench import report
-from datamover.bench.rows import Pair, pairs_of, spreads
+from datamover.bench.rows import Row, pairs_of, spreads
 from datamover.errors import InvalidState
 from datamover.time_words import as_time
 
@@ -26,17 +26,11 @@ first calls."""
 Documents = Mapping[str, dict[str, Any]]
 
 
-def medians_of(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
-    """Return the spread of the speed-ups of each benchmark, contender and reference."""
-    again = (pair for pair in pairs if pair.phase != FIRST)
-    return spreads(again, "benchmark", "contender", "reference")
-
-
-def cells_of(p: Pair) -> dict[str, str]:
+def cells_of(p: Row) -> dict[str, str]:
     """Return the row of a table of pairs."""
-    names = {"Benchmark": p.benchmark, "Case": p.case, "Phase": p.phase, "Contender": p.contender}
-    theirs = {"Compared with": p.reference, "Its time": as_time(p.reference_seconds)}
-    return {**names, "Time": as_time(p.seconds), **theirs, "Ratio": f"{p.ratio:.2f}"}
+    names = {name.capitalize(): p[name] for name in ("benchmark", "case", "phase", "contender")}
+    theirs = {"Compared with": p["reference"], "Its time": as_time(p["reference_seconds"])}
+    return {**names, "Time": as_time(p["seconds"]), **theirs, "Ratio": f"{p['ratio']:.2f}"}
 
 
 def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -74,50 +68,6 @@ def facts(documents: Documents) -> dict[str, str]:
     }
 
 
-def page(
-    documents: Documents, pairs: Sequence[Pair], setting: Mapping[str, str], chart: str
-) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    documents : mapping
-        From the names of benchmarks to their JSON objects, or to `{"failed": reason}`.
-    pairs : sequence of Pair
-        All pairs of a contender on the page and a reference.
-    setting : mapping
-        Date, command and duration.
-    chart : str
-        The address of the chart.
-    """
-    measured = {name: d for name, d in documents.items() if "rows" in d}
-    machine = facts(measured)
-    medians = [
-        {"Benchmark": m["benchmark"], "Contender": m["contender"], "Compared with": m["reference"],
-         "Rows": m["cases"], "Median": f"{m['median']:.2f}", "Worst": f"{m['worst']:.2f}",
-         "Worst case": m["worst_case"]}
-        for m in medians_of(pairs)
-    ]  # fmt: skip
-    again = sorted((p for p in pairs if p.phase != FIRST), key=lambda p: p.ratio)
-    notes = [f"- `{name}` failed: {d['failed']}" for name, d in documents.items() if "failed" in d]
-    for name, document in measured.items():
-        notes += [f"- `{name}`, {line}" for line in report.left_out(document["left_out"])]
-    parts = [
-        f"# Benchmarks on {machine['Processor']}, {setting['Date']}",
-        markdown_table([{"Setting": k, "Value": v} for k, v in {**setting, **machine}.items()]),
-        "## Speed-ups",
-        INTRODUCTION,
-        f"![Median and worst speed-up of each benchmark]({chart})",
-        markdown_table(medians),
-        "## Worst rows",
-        markdown_table([cells_of(p) for p in again[:WORST_ROWS]]),
-        "## First calls",
-        markdown_table([cells_of(p) for p in pairs if p.phase == FIRST]),
-        *(["## Left out", "\n".join(notes)] if notes else []),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
 def draw(medians: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw a line from the worst to the median speed-up for each benchmark and reference."""
     from matplotlib import rc_context
@@ -144,24 +94,60 @@ def draw(medians: Sequence[dict[str, Any]], path: Path) -> None:
 def write(documents: Documents, setting: Mapping[str, str], place: Path, day: str) -> Path:
     """Write the page and its chart to a directory, and return the page's path.
 
+    Parameters
+    ----------
+    documents : mapping
+        From the names of benchmarks to their JSON objects, or to `{"failed": reason}`.
+    setting : mapping
+        Date, command and duration.
+    place : Path
+    day : str
+        Begins the names of both files.
+
     Raises
     ------
     InvalidState
         No benchmark was measured.
     """
     measured = {name: d for name, d in documents.items() if "rows" in d}
+    failed = {name: d["failed"] for name, d in documents.items() if "failed" in d}
     if not measured:
-        reasons = "; ".join(f"{name}: {d['failed']}" for name, d in documents.items())
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         raise InvalidState(f"no benchmark was measured: {reasons}")
     processor = next(iter(measured.values()))["machine"]["processor"]
     words = re.sub(r"[^a-z0-9]+", "-", processor.lower()).strip("-")
     path = place / f"{day}-{words}.md"
-    chart = path.with_suffix(".svg")
+    chart, machine = path.with_suffix(".svg"), facts(measured)
     pairs = [
         pair
         for name, d in measured.items()
         for pair in pairs_of(d["rows"], d["page"]["contenders"], d["page"]["references"], name)
     ]
-    draw(medians_of(pairs), chart)
-    path.write_text(page(documents, pairs, setting, chart.name))
+    again = [p for p in pairs if p["phase"] != FIRST]
+    sums = spreads(again, "benchmark", "contender", "reference")
+    medians = [
+        {"Benchmark": m["benchmark"], "Contender": m["contender"], "Compared with": m["reference"],
+         "Rows": m["cases"], "Median": f"{m['median']:.2f}", "Worst": f"{m['worst']:.2f}",
+         "Worst case": m["worst_case"]}
+        for m in sums
+    ]  # fmt: skip
+    worst = sorted(again, key=lambda p: p["ratio"])[:WORST_ROWS]
+    notes = [f"- `{name}` failed: {reason}" for name, reason in failed.items()]
+    for name, document in measured.items():
+        notes += [f"- `{name}`, {line}" for line in report.left_out(document["left_out"])]
+    parts = [
+        f"# Benchmarks on {machine['Processor']}, {setting['Date']}",
+        markdown_table([{"Setting": k, "Value": v} for k, v in {**setting, **machine}.items()]),
+        "## Speed-ups",
+        INTRODUCTION,
+        f"![Median and worst speed-up of each benchmark]({chart.name})",
+        markdown_table(medians),
+        "## Worst rows",
+        markdown_table([cells_of(p) for p in worst]),
+        "## First calls",
+        markdown_table([cells_of(p) for p in pairs if p["phase"] == FIRST]),
+        *(["## Left out", "\n".join(notes)] if notes else []),
+    ]
+    draw(sums, chart)
+    path.write_text("\n\n".join(parts) + "\n")
     return path

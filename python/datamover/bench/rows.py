@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -22,141 +21,104 @@ def key_of(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEY)
 
 
-@dataclass
-class Results:
-    """The rows of one benchmark, gathered from any number of programs and rounds.
+def rows_of(lines: Iterable[Row], samples: bool = False) -> list[Row]:
+    """Return the rows among the lines that any number of programs printed in any number of rounds.
 
-    Rows of the same case, phase, contender, number of processes and MPI are one row; its seconds
+    Lines of the same case, phase, contender, number of processes and MPI are one row; its seconds
     are the median over all repetitions of all rounds.
+
+    Parameters
+    ----------
+    lines : iterable of dict
+        That of a row has `case`, `phase`, `contender`, `processes`, `bytes` and `samples` (seconds
+        of each repetition); other entries are kept.
+    samples : bool
+        Whether the rows keep the samples.
 
     Examples
     --------
-    >>> from datamover.bench.rows import Results
-    >>> results = Results()
-    >>> results.add({"case": "a", "phase": "move", "contender": "x", "processes": 2, "bytes": 8,
-    ...              "mpi": "MPICH 5.0.2", "samples": [3.0, 1.0, 2.0]})
-    >>> results.rows()[0]["seconds"], results.rows()[0]["runs"]
-    (2.0, 3)
+    >>> from datamover.bench.rows import rows_of
+    >>> line = {"case": "a", "phase": "move", "contender": "x", "processes": 2, "bytes": 8,
+    ...         "mpi": "MPICH 5.0.2", "samples": [3.0, 1.0, 2.0]}
+    >>> rows_of([line])[0]["seconds"], rows_of([line, line])[0]["runs"]
+    (2.0, 6)
     """
-
-    left_out: list[dict[str, str]] = field(default_factory=list)
-    compilers: set[str] = field(default_factory=set)
-    others: list[Row] = field(default_factory=list)
-    _facts: dict[tuple[Any, ...], Row] = field(default_factory=dict)
-
-    def add(self, line: Row) -> None:
-        """Add a line of a program: a row, a note that a contender was left out, or a header.
-
-        Parameters
-        ----------
-        line : dict
-            A row has `case`, `phase`, `contender`, `processes`, `bytes` and either `samples`
-            (seconds of each repetition) or `seconds` (already a median) and `runs`; other entries
-            are kept. Other lines are in `others`.
-        """
-        if "left_out" in line:
-            self.leave_out(line["left_out"], line["reason"], line.get("case", ""))
-        elif "contender" in line:
+    found: dict[tuple[Any, ...], Row] = {}
+    for line in lines:
+        if "contender" in line:
             facts = {"mpi": "", **line}
-            median = facts.pop("seconds", None)
-            samples = facts.pop("samples", None) or [median]
-            runs = facts.pop("runs", len(samples))
-            row = self._facts.setdefault(key_of(facts), {"samples": [], "runs": 0})
-            row |= facts
-            row["samples"] += samples
-            row["runs"] += runs
-        elif "compiler" in line:
-            self.compilers.add(line["compiler"])
-        else:
-            self.others.append(line)
-
-    def leave_out(self, contender: str, reason: str, case: str = "") -> None:
-        """Note that a contender did not take part, and why; in all cases if none is named."""
-        note = {"contender": contender, "reason": reason, "case": case}
-        if note not in self.left_out:
-            self.left_out.append(note)
-
-    def add_best(self, name: str, ways: tuple[str, ...]) -> None:
-        """Add, for every case and phase, a row with the best of several contenders.
-
-        Parameters
-        ----------
-        name : str
-            Name of the contender in the new row.
-        ways : tuple of str
-            How the names of the contenders begin.
-        """
-        best: dict[tuple[str, str], tuple[float, Row]] = {}
-        for row in self._facts.values():
-            if row["contender"].startswith(ways):
-                place = (row["case"], row["phase"])
-                found = (statistics.median(row["samples"]), row)
-                best[place] = min(best.get(place, found), found, key=lambda entry: entry[0])
-        for _, row in best.values():
-            facts = {**row, "contender": name, "best_is": row["contender"]}
-            self._facts[key_of(facts)] = facts
-
-    def rows(self) -> list[Row]:
-        """Return one row per contender, with `seconds` (median) and `runs`."""
-        return [
-            {
-                **{name: row[name] for name in KEY[:4]},
-                "seconds": statistics.median(row["samples"]),
-                "runs": row["runs"],
-                "seconds_fastest": min(row["samples"]),
-                "seconds_slowest": max(row["samples"]),
-                **{k: v for k, v in row.items() if k not in (*KEY[:4], "runs", "samples")},
-            }
-            for row in self._facts.values()
-        ]
-
-    def samples(self) -> dict[tuple[str, str], list[float]]:
-        """Return all samples by case and contender, of one phase, number of processes and MPI."""
-        return {(row["case"], row["contender"]): row["samples"] for row in self._facts.values()}
+            row = found.setdefault(key_of(facts), {"samples": []})
+            row |= facts | {"samples": row["samples"] + facts["samples"]}
+    return [
+        {
+            **{name: row[name] for name in KEY[:4]},
+            "seconds": statistics.median(row["samples"]),
+            "runs": len(row["samples"]),
+            "seconds_fastest": min(row["samples"]),
+            "seconds_slowest": max(row["samples"]),
+            **{k: v for k, v in row.items() if samples or k != "samples"},
+        }
+        for row in found.values()
+    ]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The times of a contender and of a reference in a case and phase."""
+def best_of(lines: Iterable[Row], name: str, ways: tuple[str, ...]) -> list[Row]:
+    """Return, for every case and phase, a line with the best of several contenders.
 
-    contender: str
-    reference: str
-    case: str
-    phase: str
-    seconds: float
-    reference_seconds: float
-    benchmark: str = ""
+    Parameters
+    ----------
+    lines : iterable of dict
+    name : str
+        Name of the contender in the new line.
+    ways : tuple of str
+        How the names of the contenders begin.
+    """
+    places: dict[tuple[str, str], list[Row]] = {}
+    for row in rows_of(lines, samples=True):
+        if row["contender"].startswith(ways):
+            places.setdefault((row["case"], row["phase"]), []).append(row)
+    best = (min(rows, key=lambda row: row["seconds"]) for rows in places.values())
+    return [{**row, "contender": name, "best_is": row["contender"]} for row in best]
 
-    @property
-    def ratio(self) -> float:
-        """How many times as fast the contender is as the reference."""
-        return self.reference_seconds / self.seconds
 
-    @property
-    def of(self) -> str:
-        """Whether the case is listed or random."""
-        return "random" if self.case.startswith(RANDOM_PREFIX) else "listed"
+def notes_of(lines: Iterable[Row]) -> list[dict[str, str]]:
+    """Return which contenders did not take part, and why; in all cases if none is named."""
+    notes = [
+        {"contender": line["left_out"], "reason": line["reason"], "case": line.get("case", "")}
+        for line in lines
+        if "left_out" in line
+    ]
+    return [note for i, note in enumerate(notes) if note not in notes[:i]]
 
 
 def pairs_of(
     rows: Iterable[Row], contenders: Iterable[str], references: Iterable[str], benchmark: str = ""
-) -> list[Pair]:
+) -> list[Row]:
     """Return the pairs of contenders and references that took part in the same case and phase.
+
+    The `ratio` of a pair is how many times as fast the contender is as the reference. `of` is
+    whether its case is listed or random.
 
     Examples
     --------
     >>> from datamover.bench.rows import pairs_of
     >>> rows = [{"case": "a", "phase": "move", "contender": c, "seconds": s}
     ...         for c, s in (("ours", 1.0), ("theirs", 3.0))]
-    >>> [pair.ratio for pair in pairs_of(rows, ["ours"], ["theirs"])]
+    >>> [pair["ratio"] for pair in pairs_of(rows, ["ours"], ["theirs"])]
     [3.0]
     """
     seconds = {(row["case"], row["phase"], row["contender"]): row["seconds"] for row in rows}
     return [
-        Pair(ours, theirs, case, phase, time, seconds[case, phase, theirs], benchmark)
+        {
+            **{"benchmark": benchmark, "case": case, "phase": phase},
+            **{"contender": ours, "seconds": time, "reference": theirs, "reference_seconds": other},
+            "ratio": other / time,
+            "of": "random" if case.startswith(RANDOM_PREFIX) else "listed",
+        }
         for ours, theirs in product(contenders, references)
         for (case, phase, contender), time in seconds.items()
-        if contender == ours != theirs and (case, phase, theirs) in seconds and time > 0
+        for other in [seconds.get((case, phase, theirs))]
+        if contender == ours != theirs and other is not None and time > 0
     ]
 
 
@@ -173,24 +135,25 @@ def worst_decile(ratios: Iterable[float]) -> float:
     return ordered[len(ordered) // 10]
 
 
-def spreads(pairs: Iterable[Pair], *names: str) -> list[dict[str, Any]]:
+def spreads(pairs: Iterable[Row], *names: str) -> list[dict[str, Any]]:
     """Return the median, worst decile and worst ratio of each group of pairs.
 
     Parameters
     ----------
-    pairs : iterable of Pair
+    pairs : iterable of dict
+        Have a `case` and a `ratio`.
     *names : str
-        The attributes that the pairs of a group have in common; entries of the result too.
+        The entries that the pairs of a group have in common; entries of the result too.
     """
-    groups: dict[tuple[str, ...], list[Pair]] = {}
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for pair in pairs:
-        groups.setdefault(tuple(getattr(pair, name) for name in names), []).append(pair)
+        groups.setdefault(tuple(pair[name] for name in names), []).append(pair)
     found = []
     for group, members in groups.items():
-        worst, ratios = min(members, key=lambda p: p.ratio), [p.ratio for p in members]
+        worst, ratios = min(members, key=lambda p: p["ratio"]), [p["ratio"] for p in members]
         figures = {"cases": len(members), "median": statistics.median(ratios)}
-        figures |= {"worst_decile": worst_decile(ratios), "worst": worst.ratio}
-        found.append(dict(zip(names, group, strict=True)) | figures | {"worst_case": worst.case})
+        figures |= {"worst_decile": worst_decile(ratios), "worst": worst["ratio"]}
+        found.append(dict(zip(names, group, strict=True)) | figures | {"worst_case": worst["case"]})
     return found
 
 

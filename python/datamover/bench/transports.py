@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import starmap
 from typing import Any
 
-from rich.console import Console, RenderableType
-
-from datamover.bench import report
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.redistribute import Extents, fixed_cases
+from datamover.bench.rows import rows_of
 from datamover.errors import InvalidArgument
 
 BY_HAND = ("manual", "datatypes", "mpi_pack")
@@ -23,8 +22,6 @@ CHOSEN = ("auto", "measure")
 
 #: Shorter times depend more on the clock than on the transport.
 SHORTEST_SECONDS = 5e-6
-
-Samples = Mapping[tuple[str, str], list[float]]
 
 
 def players(run: Run) -> Iterator[Player]:
@@ -47,15 +44,13 @@ def _owner(run: Run) -> str:
     return "user" if run.user_arrays else "library"
 
 
-def judge(rows: Iterable[dict[str, Any]], samples: Samples | None = None) -> list[dict[str, Any]]:
+def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Compare what was chosen with the best transport and the best by hand, case by case.
 
     Parameters
     ----------
     rows : iterable of dict
-        Result of `Results.rows`.
-    samples : mapping, optional
-        Result of `Results.samples`.
+        Result of `rows_of`, with samples.
 
     Returns
     -------
@@ -80,11 +75,10 @@ def judge(rows: Iterable[dict[str, Any]], samples: Samples | None = None) -> lis
     cases: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows:
         cases.setdefault(row["case"], {})[row["contender"]] = row
-    judged = (_judge_case(case, contenders, samples or {}) for case, contenders in cases.items())
-    return [choice for choice in judged if choice]
+    return list(filter(None, starmap(_judge_case, cases.items())))
 
 
-def _judge_case(case: str, rows: Mapping[str, Any], samples: Samples) -> dict[str, Any]:
+def _judge_case(case: str, rows: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry of a case; empty if no transport was named."""
     seconds = {contender: row["seconds"] for contender, row in rows.items()}
     ours = {c.removeprefix(OURS): row for c, row in rows.items() if c.startswith(OURS)}
@@ -100,7 +94,7 @@ def _judge_case(case: str, rows: Mapping[str, Any], samples: Samples) -> dict[st
     twin = named.get(took.get("measure", ""))
     if twin and "measure" in chosen:
         choice |= {"chosen": twin / named[best], "same": chosen["measure"] / twin}
-    choice |= _judge_works(case, took, samples)
+    choice |= _judge_works(took, ours)
     measured = chosen.get("measure", chosen.get("auto"))
     by_hand = min((seconds[c] for c in BY_HAND if c in seconds), default=None)
     if measured and by_hand:
@@ -111,11 +105,11 @@ def _judge_case(case: str, rows: Mapping[str, Any], samples: Samples) -> dict[st
     return choice
 
 
-def _judge_works(case: str, took: Mapping[str, str], samples: Samples) -> dict[str, float]:
+def _judge_works(took: Mapping[str, str], ours: Mapping[str, Any]) -> dict[str, float]:
     """Return `auto_work` and `measure_work`, if there are samples of the rows."""
     works: dict[str, list[float]] = {}
-    for contender, carriers in took.items():
-        works.setdefault(carriers, []).extend(samples.get((case, OURS + contender), []))
+    for name, carriers in took.items():
+        works.setdefault(carriers, []).extend(ours[name].get("samples", ()))
     seconds = {carriers: statistics.median(s) for carriers, s in works.items() if s}
     return {
         f"{k}_work": seconds[took[k]] / min(seconds.values())
@@ -156,12 +150,12 @@ def sum_up(choices: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def figures(run: Run) -> dict[str, Any]:
     """Return the setting, the choices per case and their summary."""
-    choices = judge(run.results.rows(), run.results.samples())
+    choices = judge(rows_of(run.lines, samples=True))
     setting = {"node_size": run.node_size, "movers_arrays": _owner(run)}
     return {"setting": setting, "choices": choices, "choices_summary": sum_up(choices)}
 
 
-def table(document: dict[str, Any], console: Console) -> Iterator[RenderableType]:
+def table(document: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Give the table of the choices."""
     sums = document["choices_summary"]
     columns = {"within 5 %": "5", "within 15 %": "15", "median": "median", "worst": "worst"}
@@ -171,7 +165,7 @@ def table(document: dict[str, Any], console: Console) -> Iterator[RenderableType
         for name in SUMMED
         if sums[f"{name}_median"] is not None
     ]
-    yield report.table(f"choices in {sums['cases']} cases of 5 µs or more", 1, cells, console)
+    yield f"choices in {sums['cases']} cases of 5 µs or more", 1, cells
 
 
 FLOAT_BYTES, DOUBLE_BYTES, COMPLEX_BYTES = 4, 8, 16
