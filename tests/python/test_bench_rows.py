@@ -51,6 +51,13 @@ def test_samples_of_all_rounds_make_one_row(rounds):
     assert "samples" not in row
 
 
+def test_medians_of_a_program_keep_their_number_of_runs():
+    given_median = {**line("x", None), "seconds": 2.0, "runs": 15}
+    del given_median["samples"]
+    row = rows_of([given_median, dict(given_median, seconds=4.0)])[0]
+    assert (row["seconds"], row["runs"]) == (3.0, 30)
+
+
 def test_rows_of_another_mpi_stay_apart():
     lines = [line("x", [1.0]), line("x", [3.0], mpi="Open MPI 4.1.4")]
     assert {row["mpi"]: row["seconds"] for row in rows_of(lines)} == {

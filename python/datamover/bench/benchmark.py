@@ -96,7 +96,7 @@ class Benchmark:
     figures : callable, optional
         Returns further entries of the JSON object.
     tables : callable, optional
-        Returns lines and tables (as `report.table` takes them) of the JSON object's further entries.
+        Returns lines and tables (as `report.table` takes them) of further entries of the object.
     panels : callable
         Returns the panels of the chart from all rows.
     quick : mapping

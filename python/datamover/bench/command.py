@@ -91,7 +91,7 @@ def run_one(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
         report.write(document, options["json_file"])
     report.show(document, benchmark.references, benchmark.judged, console)
     for shown in benchmark.tables(document):
-        words = shown if isinstance(shown, str) else report.table(*shown, console)
+        words = shown if isinstance(shown, str) else report.table(console, *shown)
         console.print(words, highlight=False, soft_wrap=words is shown)
     if options["png_file"] is not None:
         chart.draw(benchmark.panels([*document["rows"], *others]), options["png_file"])

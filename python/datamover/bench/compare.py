@@ -75,14 +75,14 @@ def show(comparison: dict[str, Any], console: Console) -> None:
             | {"old / new": f"{row['ratio']:.2f}"}
             for row in rows
         ]
-        console.print(report.table("compared with the earlier run", 3, cells, console))
+        console.print(report.table(console, "compared with the earlier run", 3, cells))
         cells = [
             {"contender": family["contender"], "phase": family["phase"]}
             | {"rows": str(family["cases"]), **report.spread_cells(family)}
             for family in comparison["families"]
         ]
         title = "times as fast as in the earlier run"
-        console.print(report.table(title, 2, cells, console))
+        console.print(report.table(console, title, 2, cells))
         worst = min(rows, key=lambda row: row["ratio"])
         console.print(
             f"worst row: {worst['case']}, {worst['phase']}, {worst['contender']}: "

@@ -88,7 +88,7 @@ def show(
             name = row["contender"] + ("" if row["mpi"] == mpi else f" ({row['mpi']})")
             style = "bold" if row["contender"].startswith(judged) else ""
             cells.append({"contender": Text(name, style), **_figures(row, known)})
-        parts.append(table(f"{case}, {phase}, {many}, MPI: {mpi}", 1, cells, console))
+        parts.append(table(console, f"{case}, {phase}, {many}, MPI: {mpi}", 1, cells))
     if document["summary"]:
         parts.append(_summary_table(document["summary"], console))
     for line in left_out(document["left_out"]):
@@ -139,7 +139,7 @@ def _summary_table(sums: list[dict[str, Any]], console: Console) -> Group:
         }
         for s in sums
     ]
-    return table("times as fast, over all cases", 2 + phases, cells, console)
+    return table(console, "times as fast, over all cases", 2 + phases, cells)
 
 
 def spread_cells(figures: Mapping[str, Any]) -> Cells:
@@ -149,17 +149,17 @@ def spread_cells(figures: Mapping[str, Any]) -> Cells:
     return cells | {WORST_CASE: figures["worst_case"]}
 
 
-def table(title: str, names: int, rows: Sequence[Cells], console: Console) -> Group:
+def table(console: Console, title: str, names: int, rows: Sequence[Cells]) -> Group:
     """Return a table, or several with the same names if not all columns fit next to each other.
 
     Parameters
     ----------
+    console : Console
     title : str
     names : int
         How many of the columns name the rows; the others have figures.
     rows : sequence of mapping
         A cell for each header; columns without any content are left out.
-    console : Console
     """
     headers = [h for h in (rows[0] if rows else ()) if any(str(row[h]) for row in rows)]
     cells = {h: max(len(str(row[h])) for row in rows) for h in headers}

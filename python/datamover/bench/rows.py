@@ -21,7 +21,7 @@ def key_of(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEY)
 
 
-def rows_of(lines: Iterable[Row], samples: bool = False) -> list[Row]:
+def rows_of(lines: Iterable[Row], with_samples: bool = False) -> list[Row]:
     """Return the rows among the lines that any number of programs printed in any number of rounds.
 
     Lines of the same case, phase, contender, number of processes and MPI are one row; its seconds
@@ -30,9 +30,10 @@ def rows_of(lines: Iterable[Row], samples: bool = False) -> list[Row]:
     Parameters
     ----------
     lines : iterable of dict
-        That of a row has `case`, `phase`, `contender`, `processes`, `bytes` and `samples` (seconds
-        of each repetition); other entries are kept.
-    samples : bool
+        That of a row has `case`, `phase`, `contender`, `processes`, `bytes` and either `samples`
+        (seconds of each repetition) or `seconds` (already a median) and `runs`; other entries are
+        kept.
+    with_samples : bool
         Whether the rows keep the samples.
 
     Examples
@@ -47,16 +48,19 @@ def rows_of(lines: Iterable[Row], samples: bool = False) -> list[Row]:
     for line in lines:
         if "contender" in line:
             facts = {"mpi": "", **line}
-            row = found.setdefault(key_of(facts), {"samples": []})
-            row |= facts | {"samples": row["samples"] + facts["samples"]}
+            median = facts.pop("seconds", None)
+            samples = facts.pop("samples", None) or [median]
+            row = found.setdefault(key_of(facts), {"samples": [], "runs": 0})
+            sums = {"runs": row["runs"] + facts.get("runs", len(samples))}
+            row |= facts | sums | {"samples": row["samples"] + samples}
     return [
         {
             **{name: row[name] for name in KEY[:4]},
             "seconds": statistics.median(row["samples"]),
-            "runs": len(row["samples"]),
+            "runs": row["runs"],
             "seconds_fastest": min(row["samples"]),
             "seconds_slowest": max(row["samples"]),
-            **{k: v for k, v in row.items() if samples or k != "samples"},
+            **{k: v for k, v in row.items() if with_samples or k != "samples"},
         }
         for row in found.values()
     ]
@@ -74,7 +78,7 @@ def best_of(lines: Iterable[Row], name: str, ways: tuple[str, ...]) -> list[Row]
         How the names of the contenders begin.
     """
     places: dict[tuple[str, str], list[Row]] = {}
-    for row in rows_of(lines, samples=True):
+    for row in rows_of(lines, with_samples=True):
         if row["contender"].startswith(ways):
             places.setdefault((row["case"], row["phase"]), []).append(row)
     best = (min(rows, key=lambda row: row["seconds"]) for rows in places.values())

@@ -150,7 +150,7 @@ def sum_up(choices: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def figures(run: Run) -> dict[str, Any]:
     """Return the setting, the choices per case and their summary."""
-    choices = judge(rows_of(run.lines, samples=True))
+    choices = judge(rows_of(run.lines, with_samples=True))
     setting = {"node_size": run.node_size, "movers_arrays": _owner(run)}
     return {"setting": setting, "choices": choices, "choices_summary": sum_up(choices)}
 
