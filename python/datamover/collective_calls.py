@@ -109,9 +109,9 @@ def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
 
 
 def ending(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
-    """Agree like `agreeing` in a call that ends its object, which `_end_refused` does here too."""
+    """Agree like `agreeing` in a call that ends its object, which `_finish` does here too."""
     if given and not given[0].closed:
-        given[0]._end_refused(lambda: agreeing(given, said, error))
+        given[0]._finish(lambda: agreeing(given, said, error))
     raise error  # the calls of the others end at once
 
 

@@ -7,6 +7,7 @@ NumPy, zarr-python and h5py read what is written and write what is read.
 import errno
 import gc
 import os
+import threading
 import warnings
 
 import drawn
@@ -14,10 +15,11 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from mpi4py import MPI
 from others import stored
 
 import datamover as dm
-from datamover.files import file_mover, flat, staged_moves
+from datamover.files import agreement, file_array, file_mover, flat, staged_moves
 
 ENDS = ["npy", "raw", "zarr", "h5"]
 
@@ -813,6 +815,93 @@ def test_a_process_that_is_interrupted_between_steps_fails_all(
     comm.Barrier()
     array.close()
     alone.Free()
+
+
+def test_a_mover_of_a_file_has_the_functions_of_a_mover(comm, place):
+    rows = dm.BlockCyclic((2 * comm.size,), "(block)", nprocs=comm.size)
+    a, b = dm.Array(rows, "f8", comm=comm), dm.Array(rows, "f8", comm=comm)
+    a.local[...] = comm.rank + 1
+    plan = dm.redistribute(rows, rows)
+    with dm.files.open(f"{place}/a.npy", rows, comm=comm, mode="w", dtype="f8") as file:
+        mover = dm.Mover(plan, a, file)
+        mover.run(60)
+        mover.run()
+        assert mover.plan == plan and mover.counters()["rounds"] == 2
+        assert "to " in repr(mover) and len(mover.explain()) > 0 and mover._repr_html_()
+        mover.tune(1e-3)
+    with dm.files.open(f"{place}/a.npy", rows, comm=comm) as file:
+        plan(file, b, comm=comm)
+        np.testing.assert_array_equal(plan(file, comm=comm).local, a.local)
+    np.testing.assert_array_equal(b.local, a.local)
+    comm.Barrier()
+
+
+@pytest.mark.parametrize("end", ["npy", "zarr"])
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("when", ["opened", "open"])
+def test_a_file_that_is_replaced_is_not_read_or_changed_in_two_versions(
+    comm, place, monkeypatch, end, mode, when
+):
+    rows = dm.BlockCyclic((4 * comm.size,), "(block)", nprocs=comm.size)
+    a = dm.Array(rows, "f8", comm=comm)
+    a.local[...] = comm.rank + 1
+    path, opened = f"{place}/a.{end}", file_array._opened
+    dm.save(path, {"a": a}, comm=comm, chunks={"a": (4,)} if end == "zarr" else None)
+    name = path if end == "npy" else f"{path}/a"
+
+    def replace():
+        os.rename(path, f"{place}/old")  # whose number no new file gets
+        alone = dm.BlockCyclic((4 * comm.size,), "(block)", nprocs=1)
+        dm.save(path, {"a": (np.zeros(4 * comm.size), alone)}, comm=MPI.COMM_SELF)
+
+    def open_and_replace(*said):
+        comm.Barrier()
+        file = opened(*said) if comm.rank == 0 else None
+        if comm.rank == 0 and when == "opened":
+            replace()
+        comm.Barrier()
+        return file or opened(*said)
+
+    def run():
+        with dm.files.open(name, rows, comm=comm, mode=mode) as file:
+            assert when == "open"
+            dm.Mover(dm.redistribute(rows, rows), *((a, file) if mode == "r+" else (file, a)))()
+            comm.Barrier()
+            if comm.rank == 0:
+                replace()
+            comm.Barrier()
+
+    monkeypatch.setattr(file_array, "_opened", open_and_replace)
+    if (end, mode, when) == ("npy", "r", "open"):
+        run()  # the old file stays open on all processes
+    else:
+        with pytest.raises(dm.errors.IoFailed, match="was replaced"):
+            run()
+    comm.Barrier()
+
+
+def test_without_a_further_thread_the_program_reads_and_writes_itself(comm, place, monkeypatch):
+    rows = dm.BlockCyclic((4 * comm.size,), "(block)", nprocs=comm.size)
+    a, b = dm.Array(rows, "f8", comm=comm), dm.Array(rows, "f8", comm=comm)
+    a.local[...], plan = comm.rank + 1, dm.redistribute(rows, rows)
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    def run():
+        with dm.files.open(f"{place}/a.npy", rows, comm=comm, mode="w", dtype="f8") as file:
+            mover = dm.Mover(plan, a, file)
+            if comm.rank == 0:
+                monkeypatch.setattr(threading.Thread, "start", refuse)
+            mover(60)
+            monkeypatch.undo()
+
+    monkeypatch.setattr(agreement, "share_of_cores", lambda count: 1)
+    run()
+    with dm.files.open(f"{place}/a.npy", rows, comm=comm) as file:
+        dm.Mover(plan, file, b)()
+    np.testing.assert_array_equal(b.local, a.local)
+    comm.Barrier()
 
 
 def test_a_file_goes_by_itself(comm, place):

@@ -66,6 +66,7 @@ def collective_calls():
             if inspect.isfunction(member) and method[0] != "_" and is_collective(member):
                 calls[f"{name}.{method}"] = member
     calls.pop("FileMover", None)  # which Mover makes
+    calls["FileMover.tune"] = FileMover.tune  # inherited
     return calls
 
 

@@ -16,7 +16,8 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn, Self
+from functools import partial
+from typing import Any, Self
 
 from datamover import mpi
 from datamover.collective_calls import leaving, refused_by
@@ -210,21 +211,11 @@ class Unfinished:
             self.closed = True
             self._release()
 
-    def _finish(self) -> None:
-        """End it. Collective."""
-        try:
-            self._end()
-        finally:
-            self._drop()
-
-    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        """End it if this process passed wrong arguments to the call that ends it. Collective.
-
-        See `ending`.
-        """
+    def _finish(self, instead: Callable[[], object] | None = None) -> None:
+        """End it; `instead` of completing it, notify the others of an error. Collective."""
         try:
             self._finish_writing()
-            agree()
+            (instead or self._end)()
         finally:
             self._stop()
             self._drop()
@@ -237,15 +228,10 @@ class Unfinished:
         """End it; if the block failed on one process, all fail, and nothing is completed."""
         if self.closed:
             return
-        try:
-            self._finish_writing()
-            if error is None:
-                self._end()
-            else:
-                leave_block(self._ends_on, self._place_of_end, error)
-                self._stop()
-        finally:
-            self._drop()
+        if error is None:
+            self._finish()
+        else:
+            self._finish(partial(leave_block, self._ends_on, self._place_of_end, error))
 
     def __del__(self) -> None:
         """Warn, as Python's files do, if it was not ended."""

@@ -194,7 +194,10 @@ class Background:
     def __init__(self, work: Callable[[], None]):
         self.failure: BaseException | None = None
         self._done = threading.Event()
-        threading.Thread(target=self._run, args=(work,)).start()
+        try:
+            threading.Thread(target=self._run, args=(work,)).start()
+        except RuntimeError:  # the system has no further thread: others wait for this work
+            self._run(work)
 
     def _run(self, work: Callable[[], None]) -> None:
         try:

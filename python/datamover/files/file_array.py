@@ -35,6 +35,7 @@ from datamover.files import (
     names,
     placing,
     space,
+    unfinished,
     zarr_output,
 )
 from datamover.files.agreement import Unfinished, agree_on, threads_here, together
@@ -143,7 +144,7 @@ def open(
     """
     address = comm_address(comm)
 
-    def prepare() -> tuple[FileArray, dict[str, Any]]:
+    def prepare() -> tuple[FileArray, np.dtype | None, MoveOptions, dict[str, Any]]:
         if checked(layout).nprocs != comm.size:
             raise Mismatch(
                 f"the layout is for {layout.nprocs} processes, the communicator has {comm.size}"
@@ -177,12 +178,49 @@ def open(
             "dtype=": str(wanted), "max_bytes=": limit, "overwrite=": replaces, "member=": member,
             "order=": order, "chunks=": box, "compressor=": compressor,
         }  # fmt: skip
-        return FileArray(comm, place, layout, mode, of_file, limit, wanted, options), passed
+        file = FileArray(comm, place, layout, mode, of_file, limit)
+        return file, wanted, options, passed
 
-    file, passed = collectively(address, prepare)
+    file, wanted, options, passed = collectively(address, prepare)
     agree_on(address, passed)
-    file._open(address)
+    file._open(wanted, options)
     return file
+
+
+class Rounds:
+    """The movers of a file that are in flight on this process."""
+
+    def __init__(self, path: str):
+        self._path = path
+        self._in_flight: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self.is_damaged = False  # whether one failed to write the file
+
+    def begin(self, mover: Any, writes: bool) -> None:
+        """Register a mover that starts. Local.
+
+        Raises
+        ------
+        InvalidState
+            A mover in flight writes the file, or reads it while this one writes: both would read,
+            change and write the same pieces of the file.
+        """
+        if any(writes or other for other in self._in_flight.values()):
+            raise InvalidState(
+                f"another mover of {self._path} is in flight: while one writes a file, no other "
+                "reads or writes it"
+            )
+        self._in_flight[mover] = writes
+
+    def end(self, mover: Any, failed: bool) -> None:
+        """Register the end of a round. Local."""
+        self.is_damaged |= self._in_flight.pop(mover, False) and failed
+
+    def give_up(self) -> bool:
+        """Give up movers in flight, notifying all processes; return whether there were any."""
+        in_flight = [*self._in_flight]
+        for mover in in_flight:
+            mover.give_up()
+        return bool(in_flight)
 
 
 class FileArray(Unfinished):
@@ -218,36 +256,38 @@ class FileArray(Unfinished):
     #: Lets movers recognize it without loading this module.
     is_file_array = True
     _place: placing.LocalPlace | None = None
-    _synced = -1  # the open file or directory, with mode "r+"
+    _held = -1  # an existing file or directory
 
     def __init__(
         self, comm: MPI.Comm, path: str, layout: Layout, mode: str, ranks: tuple[int, ...],
-        max_bytes: int, dtype: np.dtype | None, options: MoveOptions,
+        max_bytes: int,
     ):  # fmt: skip
         self.comm, self.layout, self.mode = comm, layout, mode
         self.path, self.ranks, self.max_bytes = path, ranks, max_bytes
-        self._wanted, self._options = dtype, options
         self._file: Any = None
-        self._movers: weakref.WeakSet[Any] = weakref.WeakSet()  # in flight
-        self._is_damaged = False
+        self._rounds = Rounds(path)
 
-    def _open(self, address: int) -> None:
-        """Open or create the file. Collective."""
-        comm, self._address = self.comm, address
+    def _open(self, wanted: np.dtype | None, options: MoveOptions) -> None:
+        """Open or create the file, of elements of the wanted dtype. Collective."""
+        comm = self.comm
         self.closed = False  # from here on there is something to close
         try:
             if self.mode == "w":
-                self._create()
+                self._create(cast(np.dtype, wanted), options)
             else:
                 with together(comm):
-                    self._file = self._opened()
+                    if not addresses.is_address(self.path):
+                        format_choice.check_input_kind(self.path)
+                        self._held = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                    self._file = _opened(self.path, shape_of(self.layout), wanted, options)
                     if self.mode == "r+":
-                        self._synced = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                        self._file = _writable(_reopened(self._file, self.path))
                         if comm.rank == 0 and isinstance(self._file, OrdinaryArray):
                             self._file.remove_leftovers()  # of a killed program
             with together(comm):
-                self._check()
-            self._threads = threads_here(address)
+                self._check_same()  # on all processes
+                _check(self._file.spec, self.layout, wanted, self.path, comm.rank)
+            self._threads = threads_here(comm_address(comm))
             words = f"{self.path}, opened with mode {self.mode!r}, was not closed"
             lost = "; there is no new file" if self.mode == "w" else ""
             self._begin(comm, self.path, words, lost)
@@ -255,9 +295,8 @@ class FileArray(Unfinished):
             self._drop()
             raise
 
-    def _create(self) -> None:
+    def _create(self, dtype: np.dtype, options: MoveOptions) -> None:
         """Create a new file next to its final place. Collective."""
-        options = self._options
         with together(self.comm):
             file_format = format_choice.of_output(self.path, options)
             formats.check_options(options, file_format, file_format)
@@ -265,47 +304,19 @@ class FileArray(Unfinished):
                 options = zarr_output.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
-            dtype, order = cast(np.dtype, self._wanted), options.output_order or "C"
-            output = file_format.output(ArraySpec(shape_of(self.layout), dtype, order), options)
+            spec = ArraySpec(shape_of(self.layout), dtype, options.output_order or "C")
+            output = file_format.output(spec, options)
         said = options.overwrite, None, options.output_member
-        self._place = placing.LocalPlace(None, self.path, placing.token(self._address), *said)
+        token = placing.token(comm_address(self.comm))
+        self._place = placing.LocalPlace(None, self.path, token, *said)
         placing.begin(self.comm, self._place, file_format.is_directory, output.create)
         with together(self.comm):
             self._file = _writable(output.open(self._place.path))
 
-    def _opened(self) -> Any:
-        """Open an existing file."""
-        member, order = self._options.output_member, self._options.output_order
-        options = MoveOptions(
-            member=member, shape=shape_of(self.layout), dtype=self._wanted, order=order
-        )
-        file_format = format_choice.of_input(self.path, options)
-        if file_format.name != "raw":
-            if order is not None:
-                raise InvalidArgument(f"{self.path}: order applies to new files and raw ones only")
-            options = MoveOptions(member=member)
-        if member is not None and file_format.name != "hdf5":
-            raise InvalidArgument(f"{self.path} is not an HDF5 file: it has no {member!r}")
-        file = file_format.open_reader(self.path, options)
-        file.spec = dataclasses.replace(file.spec, kept=None)
-        return file if self.mode == "r" else _writable(_reopened(file, self.path))
-
-    def _check(self) -> None:
-        """Check that file and layout fit each other. Local."""
-        spec, layout = self._file.spec, self.layout
-        if self.shape != (shape := shape_of(layout)):
-            raise Mismatch(f"{self.path} has the shape {self.shape}; the layout has {shape}")
-        wanted = self._wanted
-        if wanted is not None and native_dtype(wanted) != native_dtype(spec.dtype):
-            raise Mismatch(f"{self.path} has elements of {spec.dtype}, not of {wanted}")
-        if isinstance(layout, (BlockCyclic, FlatCyclic)) or 0 in spec.shape:
-            return
-        count = self.comm.size
-        rows = FloorPlan.uniform(layout.domain, (count, *(1 for _ in spec.shape[1:])), count)
-        try:
-            redistribute(layout, rows).incoming(self.comm.rank)
-        except Mismatch as e:
-            raise Mismatch(f"the layout does not hold every element of {self.path}: {e}") from e
+    def _check_same(self) -> None:
+        """Raise if the file was replaced: processes may use both versions. Local."""
+        if self._held >= 0 and not unfinished.is_still(self._held, self.path):
+            raise IoFailed(f"{self.path} was replaced or removed while it was open")
 
     @property
     def dtype(self) -> np.dtype:
@@ -324,40 +335,11 @@ class FileArray(Unfinished):
             raise InvalidState(f"{self.path} has been closed")
         return self._file
 
-    def _begin_round(self, mover: Any) -> None:
-        """Register a mover that starts. Local.
-
-        Raises
-        ------
-        InvalidState
-            The file is closed, or a mover in flight writes it, or reads it while this one writes:
-            both would read, change and write the same pieces of the file.
-        """
-        self._open_file  # noqa: B018  (raises where it has been closed)
-        if any(mover._to_file or other._to_file for other in self._movers):
-            raise InvalidState(
-                f"another mover of {self.path} is in flight: while one writes a file, no other "
-                "reads or writes it"
-            )
-        self._movers.add(mover)
-
-    def _end_round(self, mover: Any, failed: bool) -> None:
-        """Register the end of a round. Local."""
-        self._is_damaged |= failed and mover._to_file
-        self._movers.discard(mover)
-
-    def _give_up(self) -> bool:
-        """Give up movers in flight, notifying all processes; return whether there were any."""
-        in_flight = [*self._movers]
-        for mover in in_flight:
-            mover.give_up()
-        return bool(in_flight)
-
     def _check_complete(self) -> None:
         """Raise if the file is not complete. Local."""
-        if self._give_up():
+        if self._rounds.give_up():
             raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
-        if self._is_damaged and self.mode == "w":
+        if self._rounds.is_damaged and self.mode == "w":
             raise IoFailed(f"{self.path} is not created: its content could not be written")
 
     @refused_by(ending)
@@ -383,24 +365,27 @@ class FileArray(Unfinished):
             self._finish()
 
     def _end(self) -> None:
-        collectively(self._address, self._check_complete)
+        collectively(comm_address(self.comm), self._check_complete)
         with together(self.comm):
-            if self.mode == "r":
-                self._file.check_unchanged()
-            elif self._place is None:
-                space.sync(self._synced, self.path)
-            else:
+            if self._place is not None:
                 self._place.sync()
+            elif self.mode == "r+":
+                space.sync(self._held, self.path)
+                self._check_same()
+            else:
+                self._file.check_unchanged()
+                if isinstance(self._file, (OrdinaryArray, ZarrArray)):  # read by their paths
+                    self._check_same()
         if self._place is not None:
             placing.finish(self.comm, self._place)
 
     def _stop(self) -> None:
-        self._give_up()
+        self._rounds.give_up()
 
     def _release(self) -> None:
-        synced, self._synced = self._synced, -1
-        if synced >= 0:
-            os.close(synced)
+        held, self._held = self._held, -1
+        if held >= 0:
+            os.close(held)
         if self._file is not None:
             with contextlib.suppress(OSError):  # the error of the file was raised before
                 self._file.close()
@@ -410,6 +395,40 @@ class FileArray(Unfinished):
 
     def __repr__(self) -> str:
         return f"FileArray({self.path!r}, {self.layout!r}, mode={self.mode!r})"
+
+
+def _opened(path: str, shape: Shape, dtype: np.dtype | None, said: MoveOptions) -> Any:
+    """Open an existing file for reading."""
+    member, order = said.output_member, said.output_order
+    options = MoveOptions(member=member, shape=shape, dtype=dtype, order=order)
+    file_format = format_choice.of_input(path, options)
+    if file_format.name != "raw":
+        if order is not None:
+            raise InvalidArgument(f"{path}: order applies to new files and raw ones only")
+        options = MoveOptions(member=member)
+    if member is not None and file_format.name != "hdf5":
+        raise InvalidArgument(f"{path} is not an HDF5 file: it has no {member!r}")
+    file = file_format.open_reader(path, options)
+    file.spec = dataclasses.replace(file.spec, kept=None)
+    return file
+
+
+def _check(
+    spec: ArraySpec, layout: Layout, wanted: np.dtype | None, path: str, rank: int
+) -> None:
+    """Check that file and layout fit each other. Local."""
+    if spec.shape != (shape := shape_of(layout)):
+        raise Mismatch(f"{path} has the shape {spec.shape}; the layout has {shape}")
+    if wanted is not None and native_dtype(wanted) != native_dtype(spec.dtype):
+        raise Mismatch(f"{path} has elements of {spec.dtype}, not of {wanted}")
+    if isinstance(layout, (BlockCyclic, FlatCyclic)) or 0 in spec.shape:
+        return
+    count = layout.nprocs
+    rows = FloorPlan.uniform(layout.domain, (count, *(1 for _ in spec.shape[1:])), count)
+    try:
+        redistribute(layout, rows).incoming(rank)
+    except Mismatch as e:
+        raise Mismatch(f"the layout does not hold every element of {path}: {e}") from e
 
 
 def _reopened(file: Any, path: str) -> Any:

@@ -25,7 +25,7 @@ from datamover.files.agreement import Unfinished, agree_on, together
 from datamover.files.growing_array import StepWriter, Variable, create
 from datamover.files.space import sync_path
 from datamover.files.staged_moves import StagedMoves, Work
-from datamover.files.state_items import agree_on_dtypes, check_items, state_of
+from datamover.files.state_items import check_items, state_of
 from datamover.files.zarr_array import permitting
 from datamover.mpi import collectively, comm_address
 
@@ -116,11 +116,12 @@ def series(
     ([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
     """
     address = comm_address(comm)
+    state = state_of(address, arrays)
 
     def prepare() -> tuple[list[Variable], dict[str, Any]]:
-        state = state_of(arrays)
-        if state.arrays or state.values or not state.items:
-            odd = next(iter([*state.arrays, *state.values]), None)
+        of_rows = [name for name, item in state.items.items() if item.rows is not None]
+        if state.arrays or state.values or of_rows or not state.items:
+            odd = next(iter([*state.arrays, *state.values, *of_rows]), None)
             raise WrongType(
                 f"{odd!r} has no layout: pass an Array or (array, layout)"
                 if odd
@@ -144,6 +145,7 @@ def series(
         passed: dict[str, Any] = {
             "path=": names.place_of(path), "along=": along, "resume=": resume, "rechunk=": rechunk,
             "overwrite=": overwrite,
+            "dtypes": [(name, str(item.dtype)) for name, item in state.items.items()],
             "arrays": [(name, item.shape, item.origin) for name, item in state.items.items()],
             "dimensions=": sorted((dimensions or {}).items()),
             "chunks=": sorted((chunks or {}).items()),
@@ -159,7 +161,6 @@ def series(
 
     variables, passed = collectively(address, prepare)
     agree_on(address, passed)
-    agree_on_dtypes(address, {variable.name: variable.item for variable in variables})
     found = Series(comm, passed["path="], along, variables)
     try:
         found._open(resume, rechunk, overwrite)

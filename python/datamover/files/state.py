@@ -180,11 +180,9 @@ def save(
     """
     comm = state_items.communicator(comm, arrays)
     address = address_of(comm, agreeing, arrays)
+    state = state_items.state_of(address, arrays, comm.size)
 
-    layouts_of_rows = state_items.gathered_rows(address, arrays)
-
-    def prepare() -> tuple[state_items.State, dict[str, Any]]:
-        state = state_items.state_of(arrays, comm.size, layouts_of_rows())
+    def prepare() -> dict[str, Any]:
         output = names.place_of(path)
         state_items.check_items(state.items, comm)
         passed: dict[str, Any] = {
@@ -209,15 +207,14 @@ def save(
             "zarr_format=": zarr_format,
             "dimensions=": sorted(names.names_said(dimensions).items()),
         }
-        return state, passed | state.described()
+        return passed | state.described()
 
-    state, passed = collectively(address, prepare)
+    passed = collectively(address, prepare)
     try:
         agree_on(address, passed)
     except Mismatch as error:
         hint = state_items.WHERE_PARTS_DIFFER if " values for " in str(error) else ""
         raise Mismatch(f"{error}{hint}") from None
-    state_items.agree_on_dtypes(address, state.items)
     output = passed["path="]
     options = MoveOptions(compressor=compressor, zarr_format=zarr_format)
     by_name = dict(passed["chunks="]), dict(passed["dimensions="])

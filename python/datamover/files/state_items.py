@@ -22,7 +22,6 @@ from datamover.array_copy import overlap
 from datamover.arrays import Array, UserArrays
 from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
-from datamover.files.agreement import agree_on
 from datamover.files.formats import ArraySpec, Shape
 from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
 from datamover.mpi import Comm, collectively, gathered
@@ -38,38 +37,6 @@ def is_rows(layout: Any) -> bool:
     return isinstance(layout, str) and layout == ROWS
 
 
-def gathered_rows(address: int, arrays: Any) -> Callable[[], dict[str, Layout]]:
-    """Exchange the shapes and numbers of rows of the arrays to save. Collective.
-
-    Returns
-    -------
-    callable
-        Returns the layouts, by name. Local; processes may raise different errors: those of a layout
-        of this shape, or Mismatch if they pass different numbers of such arrays.
-
-    Raises
-    ------
-    WrongType
-        One is not an array with rows.
-    """
-    shapes = collectively(address, lambda: _shapes(arrays))
-    counts = gathered(address, [shape[0] for shape in shapes.values()])
-
-    def layouts() -> dict[str, Layout]:
-        said = [len(found) for found in counts]
-        if len(set(said)) > 1:
-            raise Mismatch(
-                f"the processes pass {said} arrays of rows, by rank; pass the same on all"
-            )
-        by_name = np.array(counts, np.int64).T
-        return {
-            name: _layout(shape, by_name[k].tolist())
-            for k, (name, shape) in enumerate(shapes.items())
-        }
-
-    return layouts
-
-
 def shares(name: str, shape: Shape, nprocs: int) -> Layout:
     """Return the layout of equal shares of the rows of a file, in order. Local."""
     if not shape:
@@ -77,20 +44,6 @@ def shares(name: str, shape: Shape, nprocs: int) -> Layout:
     if 0 in shape:
         return _empty(shape, nprocs)
     return FloorPlan.uniform(shape, (nprocs, *(1 for _ in shape[1:])), nprocs)
-
-
-def _shapes(arrays: Any) -> dict[str, Shape]:
-    found = {}
-    for name, value in sorted(arrays.items()) if isinstance(arrays, Mapping) else ():
-        if isinstance(value, tuple) and len(value) == 2 and is_rows(value[1]):
-            array = array_of(value[0], repr(name))
-            if not isinstance(array, np.ndarray) or array.ndim == 0:
-                raise WrongType(
-                    f"{name!r} is a {type(value[0]).__name__}; (array, 'rows') is a NumPy array "
-                    "with the rows of this process, possibly none"
-                )
-            found[name] = array.shape
-    return found
 
 
 def _layout(own: Shape, counts: list[int]) -> Layout:
@@ -110,8 +63,6 @@ def _empty(shape: Shape, nprocs: int) -> Layout:
 
 Value = bool | int | float | str
 
-NO_LAYOUTS: Mapping[str, Layout] = {}
-
 #: Appended if processes save different arrays, which may be parts without a layout.
 WHERE_PARTS_DIFFER = (
     "; pass a process's own part of an array as (array, layout), or its rows as (array, 'rows')"
@@ -128,15 +79,19 @@ class Item:
     Attributes
     ----------
     layout : Layout
+        That of an array of rows is not known before `_complete`.
     array : Array or UserArrays, or None
         None if it is created when it is loaded.
     dtype : numpy.dtype or None
         None if it is unknown to this process, which has no block.
+    rows : tuple of int, optional
+        Of an array of rows, the shape of those of this process.
     """
 
     layout: Layout
     array: Array | UserArrays | None
     dtype: np.dtype | None
+    rows: Shape | None = None
 
     @property
     def shape(self) -> Shape:
@@ -171,6 +126,7 @@ class State:
         found: dict[str, Any] = {"names": [*self.items, *self.arrays, *self.values]}
         for name, item in self.items.items():
             found[f"values for {name!r}"] = ("array", item.shape, item.origin)
+            found[f"dtypes of {name!r}"] = str(item.dtype)
         for name, array in self.arrays.items():
             found[f"values for {name!r}"] = (str(array.dtype), array.shape, bytes_digest(array))
         for name, value in self.values.items():
@@ -178,8 +134,52 @@ class State:
         return found
 
 
-def state_of(given: Any, nprocs: int = 1, of_rows: Mapping[str, Layout] = NO_LAYOUTS) -> State:
-    """Sort the arrays and values to save, some of them arrays of rows with these layouts. Local.
+def state_of(address: int, given: Any, nprocs: int = 1) -> State:
+    """Sort the arrays and values to save, and find what other processes know of them. Collective.
+
+    That are the layouts of arrays of rows, and the dtypes of arrays without a block here, which may
+    be wrong until the processes agree on them.
+
+    Raises
+    ------
+    Mismatch
+        Not all processes pass the rows of an array.
+    Error
+        As `_sorted`.
+    """
+    state = collectively(address, lambda: _sorted(given, nprocs))
+    mine = {
+        name: (item.rows, None if item.dtype is None else _words_of(item.dtype))
+        for name, item in state.items.items()
+    }
+    found = gathered(address, list(repr(mine).encode()))
+    of_all = [ast.literal_eval(bytes(one.astype("u1")).decode()) for one in found]
+    collectively(address, lambda: _complete(state.items, of_all))
+    return state
+
+
+def _complete(items: dict[str, Item], of_all: list[dict[str, Any]]) -> None:
+    for name, item in items.items():
+        known = [mine.get(name, (None, None)) for mine in of_all]
+        if item.rows is not None:
+            without = [rank for rank, (rows, _) in enumerate(known) if rows is None]
+            if without:
+                raise Mismatch(
+                    f"{name!r} is an array of rows, but not on process {without[0]}; pass the same "
+                    "on all"
+                )
+            item.layout = _layout(item.rows, [rows[0] for rows, _ in known])
+        if item.dtype is None:
+            words = next((words for _, words in known if words is not None), None)
+            if words is None:
+                raise InvalidArgument(
+                    f"no process passes an array, and with it a dtype, for {name!r}"
+                )
+            item.dtype = _dtype_of(words)
+
+
+def _sorted(given: Any, nprocs: int) -> State:
+    """Sort the arrays and values to save. Local.
 
     Raises
     ------
@@ -195,10 +195,13 @@ def state_of(given: Any, nprocs: int = 1, of_rows: Mapping[str, Layout] = NO_LAY
     found = State({}, {}, {})
     for name, value in sorted(given.items()):
         value = array_of(value, repr(name))
-        if is_whole := isinstance(value, tuple) and len(value) == 2 and value[1] is None:
+        way = value[1] if isinstance(value, tuple) and len(value) == 2 else ""
+        if is_whole := way is None:
             value = _whole(name, value[0])
-        if isinstance(value, (Array, tuple)):
-            found.items[name] = _item(name, (value[0], of_rows[name]) if name in of_rows else value)
+        if is_rows(way):
+            found.items[name] = _item_of_rows(name, value[0])
+        elif isinstance(value, (Array, tuple)):
+            found.items[name] = _item(name, value)
         elif _is_plain(value) and not is_whole:
             found.values[name] = value.item()
         elif isinstance(value, (np.ndarray, np.generic, complex)):
@@ -250,6 +253,7 @@ def check_names(names: list[Any]) -> None:
 
 def _item(name: str, given: Any) -> Item:
     if isinstance(given, Array):
+        _check_dtype(name, given.dtype)
         return Item(given.layout, given, given.dtype)
     if len(given) != 2 or not isinstance(given[1], Layout):
         raise WrongType(f"{name!r} is a tuple, but not a pair (array, layout)")
@@ -257,7 +261,20 @@ def _item(name: str, given: Any) -> Item:
     if isinstance(array, Array):
         raise WrongType(f"{name!r} is an Array, which has a layout: pass it without one")
     array = array if isinstance(array, UserArrays) else UserArrays(array)
+    _check_dtype(name, array.dtype)
     return Item(layout, array, array.dtype)
+
+
+def _item_of_rows(name: str, given: Any) -> Item:
+    array = array_of(given, repr(name))
+    if not isinstance(array, np.ndarray) or array.ndim == 0:
+        raise WrongType(
+            f"{name!r} is a {type(given).__name__}; (array, 'rows') is a NumPy array with the rows "
+            "of this process, possibly none"
+        )
+    rows = UserArrays(array)
+    _check_dtype(name, rows.dtype)
+    return Item(cast(Layout, None), rows, rows.dtype, array.shape)
 
 
 def _is_plain(value: Any) -> bool:
@@ -266,20 +283,22 @@ def _is_plain(value: Any) -> bool:
     return plain and isinstance(value.item(), (bool, int, float, str))
 
 
-def _check_dtype(name: str, dtype: np.dtype) -> None:
+def _check_dtype(name: str, dtype: np.dtype | None) -> None:
     """Reject elements whose description does not distinguish them from others."""
+    if dtype is None:
+        return
     if dtype.hasobject or dtype.itemsize == 0:
         raise WrongType(f"{name!r} has dtype {dtype}: its elements have no fixed size in bytes")
     if _dtype_of(_words_of(dtype)) != dtype:
         raise Unsupported(f"{name!r} has dtype {dtype}, which files cannot hold")
 
 
-def _words_of(dtype: np.dtype) -> bytes:
-    return repr(np.lib.format.dtype_to_descr(dtype)).encode()
+def _words_of(dtype: np.dtype) -> str:
+    return repr(np.lib.format.dtype_to_descr(dtype))
 
 
-def _dtype_of(words: bytes) -> np.dtype:
-    return np.lib.format.descr_to_dtype(ast.literal_eval(words.decode()))
+def _dtype_of(words: str) -> np.dtype:
+    return np.lib.format.descr_to_dtype(ast.literal_eval(words))
 
 
 def targets_of(given: Any, rows_of: Callable[[str], Layout]) -> dict[str, Item | None]:
@@ -310,7 +329,7 @@ def targets_of(given: Any, rows_of: Callable[[str], Layout]) -> dict[str, Item |
 
 
 def check_items(items: dict[str, Item], comm: Comm) -> None:
-    """Check the number of processes of arrays, and that files can store their elements. Local."""
+    """Check the number of processes of arrays, and that files can store so many bytes. Local."""
     for name, item in items.items():
         if item.layout.nprocs != comm.size:
             raise Mismatch(
@@ -319,8 +338,6 @@ def check_items(items: dict[str, Item], comm: Comm) -> None:
             )
         if isinstance(item.array, Array) and item.array.comm.size != comm.size:
             raise Mismatch(f"{name!r} is an array of {item.array.comm.size} processes")
-        if item.dtype is not None:
-            _check_dtype(name, item.dtype)
         if (
             math.prod(max(n, 1) for n in item.shape) * (item.dtype.itemsize if item.dtype else 1)
             >= 2**63
@@ -379,23 +396,3 @@ def bytes_digest(array: np.ndarray) -> int:
     """Return 63 bits that differ, in all likelihood, if the bytes of arrays differ."""
     found = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
     return int.from_bytes(found[:8], "little") >> 1
-
-
-def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:
-    """Pass the dtypes to processes without a block; raise if they differ. Collective."""
-    mine = {name: _words_of(item.dtype) for name, item in items.items() if item.dtype is not None}
-    known: dict[str, bytes] = {}
-    for found in gathered(address, list(repr(mine).encode())):
-        known = ast.literal_eval(bytes(found.astype("u1")).decode()) | known
-
-    def settle() -> None:
-        for name, item in items.items():
-            if name not in known:
-                raise InvalidArgument(
-                    f"no process passes an array, and with it a dtype, for {name!r}"
-                )
-            if item.dtype is None:
-                item.dtype = _dtype_of(known[name])
-
-    collectively(address, settle)
-    agree_on(address, {f"dtypes of {name!r}": str(item.dtype) for name, item in items.items()})

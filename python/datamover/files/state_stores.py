@@ -27,6 +27,7 @@ from datamover.files import (
     hdf5_format,
     hdf5_types,
     npy,
+    unfinished,
     zarr_array,
     zarr_group,
     zarr_output,
@@ -343,13 +344,10 @@ class Origin:
         if self._data is not None:
             self._data.check_unchanged()
             return
-        try:
-            if self._at_address:
-                same = repr(self._read_metadata()) == repr(self._metadata)
-            else:
-                same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
-        except FileNotFoundError:
-            same = False
+        if self._at_address:
+            same = repr(self._read_metadata()) == repr(self._metadata)
+        else:
+            same = unfinished.is_still(self._fd, self.path)
         if not same:
             raise IoFailed(f"{self.path} was replaced or removed while it was read")
 
