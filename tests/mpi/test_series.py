@@ -134,6 +134,21 @@ def test_steps_that_are_not_complete_are_cut_off(comm, place):
         assert read(path)["v"].shape[0] == 3
 
 
+def test_a_first_step_that_was_not_complete_does_not_end_later_ones(comm, place):
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(comm, layout), f"{place}/run.zarr"
+    dm.series(path, {"u": field.array}, comm=comm).close()
+    if comm.rank == 0:  # as if killed after the coordinate of the first step
+        growing_array.create(f"{path}/time", (), "f8", ("time",)).resize((1,))
+    comm.barrier()
+    for begin in range(3):
+        with dm.series(path, {"u": field.array}, comm=comm, resume=True) as run:
+            assert run.steps == begin
+            run.append(t=begin)
+    if comm.rank == 0:
+        assert read(path)["t"].values.tolist() == [0, 1, 2]
+
+
 def refused(comm, kind, words, call):
     with pytest.raises(kind, match=words) as raised:
         call()

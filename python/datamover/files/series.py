@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -198,18 +198,25 @@ class Series(Unfinished):
         with together(self._comm):
             if self._comm.rank == 0:
                 self._lock = unfinished.take_series(self.path)
-                if resume:
-                    self._cut_back(rechunk)
-                else:
+                if not resume:
                     self._create(overwrite)
         with together(self._comm):
             group = self._group()
             for variable in self._variables:
                 variable.check(group, rechunk)
-            self.steps = group[self._variables[0].name].shape[0]
-            along = (self._along,)  # of arrays that have a number for each step
-            named = {n: a for n, a in self._all(group) if a.metadata.dimension_names == along}
-            self._coordinates = {n: str(a.dtype) for n, a in named.items()} if self.steps else None
+            arrays = permitting(lambda: list(group.arrays()), self.path)  # also those of others
+            dimensions = {name: array.metadata.dimension_names or () for name, array in arrays}
+            growing = {n: a for n, a in arrays if dimensions[n][:1] == (self._along,)}
+            #: Those that are complete in all arrays.
+            self.steps = min(array.shape[0] for array in growing.values())
+            numbers = {n: str(a.dtype) for n, a in growing.items() if len(dimensions[n]) == 1}
+            self._coordinates = numbers if self.steps else None
+        with together(self._comm):
+            if resume and self._comm.rank == 0:
+                # A coordinate of a first step that failed: without steps it would end all others.
+                for name in () if self.steps else numbers:
+                    del group[name], growing[name]
+                self._grow(growing.values(), self.steps)
         self._work = Work(self._comm, self._items, tuple(range(self._comm.size)), MOST_BYTES, True)
         held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
         for group in self._work.plan(lambda name: held()._next_step(name)):
@@ -223,10 +230,6 @@ class Series(Unfinished):
         words = f"{self.path} is not a Zarr group: there is no series to resume"
         with failing(words, of=(FileNotFoundError,)):
             return zarr.open_group(self.path, mode="r+", use_consolidated=False)
-
-    def _all(self, group: Any) -> list[tuple[str, Any]]:
-        """Return all arrays of the group, also those of others, by name."""
-        return permitting(lambda: list(group.arrays()), self.path)
 
     def _create(self, overwrite: bool) -> None:
         """Create the group with empty arrays in place of an old one. By the first process."""
@@ -252,17 +255,8 @@ class Series(Unfinished):
         """Open the next step of an array."""
         return StepWriter(os.path.join(self.path, name), self.steps)
 
-    def _cut_back(self, rechunk: bool) -> None:
-        """Keep the steps that are complete in all arrays. By the first process."""
-        group = self._group()
-        for variable in self._variables:
-            variable.check(group, rechunk)
-        arrays = [
-            array
-            for _, array in self._all(group)
-            if (array.metadata.dimension_names or ("",))[0] == self._along
-        ]
-        steps = min(array.shape[0] for array in arrays)
+    def _grow(self, arrays: Iterable[Any], steps: int) -> None:
+        """Give all arrays this number of steps, or take those beyond. By the first process."""
         for array in arrays:
             if array.shape[0] != steps:
                 array.resize((steps, *array.shape[1:]))
@@ -332,10 +326,7 @@ class Series(Unfinished):
             array = group[name]
             array.resize((self.steps + 1,))
             array[self.steps] = value
-        for variable in self._variables:
-            array = group[variable.name]
-            array.resize((self.steps + 1, *array.shape[1:]))
-        zarr_group.consolidate(self.path)
+        self._grow((group[variable.name] for variable in self._variables), self.steps + 1)
 
     @refused_by(ending)
     def close(self) -> None:
