@@ -56,9 +56,9 @@ void save(MPI_Comm comm, const std::string& path, const ArrayPart& array,
 /// array. An .npy file must have the shape of the array, in C or Fortran order. Other number types
 /// are converted if NumPy does so under "same_kind" (no floats to integers); an array of opaque
 /// elements accepts any of their size. Collective, with the errors of `save`. Also throws io if the
-/// file is too short, malformed or cannot be read, and mismatch or wrong_type if it holds another
-/// array, all before anything is moved. If reading fails later, the array holds some old and some
-/// new elements.
+/// file is too short, malformed, replaced while it is opened or cannot be read, and mismatch or
+/// wrong_type if it holds another array, all before anything is moved. If reading fails later, the
+/// array holds some old and some new elements.
 void load(MPI_Comm comm, const std::string& path, const ArrayPart& array,
           const FileOptions& options = {});
 

@@ -197,12 +197,15 @@ public:
             file_ = FlatFile::to_read(path_);
             stored_ = stored_in(file_, path_, format_, stored_);
         });
-        // Those that do not read the file learn how it stores the array.
-        std::vector<std::int64_t> found(4, 0);
+        // Those that do not read the file learn how it stores the array; none goes on where others
+        // opened another version.
+        std::vector<std::int64_t> found(5, 0);
         if (takes_part())
             found = {stored_.begin, stored_.elem_bytes, static_cast<std::int64_t>(stored_.type),
-                     stored_.is_reversed ? 1 : 0};
+                     stored_.is_reversed ? 1 : 0, file_.is_replaced() ? 1 : 0};
         found = group_->maximum(found);
+        if (found[4] != 0)
+            throw make_error(ErrorCode::io, path_, " was replaced or removed while it was opened");
         stored_ = {found[0], found[1], static_cast<ScalarType>(found[2]), found[3] != 0,
                    stored_.shape};
         move_all(false);

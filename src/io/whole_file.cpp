@@ -3,17 +3,14 @@
 // complete.
 #include "whole_file.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <memory>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -22,6 +19,8 @@
 
 namespace datamover::io {
 namespace {
+
+namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path, const char* what, int reason) {
     throw make_error(ErrorCode::io, path, " cannot be ", what, ": ",
@@ -44,9 +43,9 @@ bool is_no_space(int reason) {
 [[noreturn]] void refuse_for_space(const std::string& path, std::int64_t size_bytes, int reason) {
     std::string text = concat(path, " cannot be written: ", std::generic_category().message(reason),
                               "; it needs ", size_bytes, " bytes");
-    struct statvfs found{};
-    if (::statvfs(directory_of(path).c_str(), &found) == 0)
-        text += concat(", ", found.f_bavail * found.f_frsize, " are free");
+    std::error_code failed;
+    const fs::space_info found = fs::space(directory_of(path), failed);
+    if (!failed) text += concat(", ", found.available, " are free");
     throw Error(ErrorCode::io, text);
 }
 
@@ -62,7 +61,7 @@ void check_size_limit(const std::string& path, std::int64_t size_bytes) {
 /// Whether a descriptor is still that of the file of this name.
 bool is_still(int fd, const std::string& path) {
     struct stat here{}, there{};
-    return ::fstat(fd, &here) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+    return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 &&
            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
@@ -86,24 +85,21 @@ void remove_if_left(const std::string& path) {
 }
 
 void remove_leftovers(const std::string& path) {
-    const std::string directory = directory_of(path);
-    const auto close = [](DIR* opened) { ::closedir(opened); };
-    const std::unique_ptr<DIR, decltype(close)> opened(::opendir(directory.c_str()));
-    if (!opened) return;
-    while (const dirent* entry = ::readdir(opened.get()))
-        if (is_hidden_name(entry->d_name, path)) remove_if_left(directory + "/" + entry->d_name);
+    std::error_code failed;  // then it is at its end
+    for (fs::directory_iterator at(directory_of(path), failed), end; at != end;
+         at.increment(failed))
+        if (is_hidden_name(at->path().filename(), path)) remove_if_left(at->path());
 }
 
 void check_place(const std::string& path, bool overwrite) {
-    struct stat status{};
-    if (::lstat(path.c_str(), &status) != 0) {
-        if (errno != ENOENT) refuse(path, "written", errno);
-        return;
-    }
+    std::error_code failed;
+    const fs::file_type type = fs::symlink_status(path, failed).type();
+    if (type == fs::file_type::not_found) return;
+    if (failed) refuse(path, "written", failed.value());
     if (!overwrite)
         throw make_error(ErrorCode::io, path, " exists; the option overwrite replaces it");
     // What a link leads to stays: the link is replaced.
-    if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
+    if (type != fs::file_type::regular && type != fs::file_type::symlink)
         throw make_error(ErrorCode::io, path, " is no regular file: it is not replaced");
 }
 
@@ -114,12 +110,11 @@ bool rename_to_new(const std::string& from, const std::string& to) {
         return true;
     if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return false;
 #endif
-    struct stat status{};
-    if (::lstat(to.c_str(), &status) == 0) {
-        errno = EEXIST;
-        return false;
-    }
-    return ::rename(from.c_str(), to.c_str()) == 0;
+    std::error_code unknown;
+    if (!fs::exists(fs::symlink_status(to, unknown)))
+        return ::rename(from.c_str(), to.c_str()) == 0;
+    errno = EEXIST;
+    return false;
 }
 
 /// A rename is on the disk when its directory is. Not all file systems can be asked for that.
@@ -158,6 +153,10 @@ std::int64_t FlatFile::size_bytes() const {
     struct stat status{};
     if (::fstat(fd(), &status) != 0) refuse(path_, "read", errno);
     return status.st_size;
+}
+
+bool FlatFile::is_replaced() const {
+    return !is_still(fd(), path_);
 }
 
 void FlatFile::read(std::int64_t position, std::span<std::byte> bytes) const {

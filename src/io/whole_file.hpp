@@ -26,6 +26,8 @@ public:
     bool is_open() const { return fd() >= 0; }
     /// Throws io.
     std::int64_t size_bytes() const;
+    /// Whether another file has the name by now, or none.
+    bool is_replaced() const;
     /// Throws io, also where the file ends before.
     void read(std::int64_t position, std::span<std::byte> bytes) const;
     /// Throws io.

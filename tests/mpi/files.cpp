@@ -25,6 +25,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/datamover.hpp"
@@ -38,6 +39,7 @@ struct Injector {
     int failing_call = -1, calls = 0, error = EIO;
     std::string directory;
     std::set<int> files;
+    std::function<void()> before_read = {};  // called once
 
     bool fails() {
         if (!armed || calls++ != failing_call) return false;
@@ -81,6 +83,8 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
 }
 ssize_t pread(int fd, void* bytes, size_t count, off_t at) {
     static auto* const real = next(&pread, "pread");
+    if (injector.is_ours(fd) && injector.before_read)
+        std::exchange(injector.before_read, std::function<void()>())();
     if (injector.is_ours(fd) && injector.fails()) return -1;
     return real(fd, bytes, injector.is_ours(fd) && count > 100 ? count / 2 : count, at);
 }
@@ -506,6 +510,26 @@ TEST(Files, DoNotWaitForEverForAProcessThatDoesNotCome) {
         EXPECT_TRUE(folder.names().empty());
     }
     MPI_Comm_free(&alone);
+}
+
+TEST(Files, ReplacedWhileTheyAreOpenedAreNotReadInTwoVersions) {
+    const Folder folder;
+    const NumberedArray a;
+    const std::string path = folder.path("a.npy"), other = folder.path("other.npy");
+    a.save_to(path);
+    a.save_to(other);
+    if (mpi_test::world_rank() == 0) {
+        injector.directory = folder.path();
+        injector.failing_call = -1;
+        // When this process reads the header.
+        injector.before_read = [&] { std::filesystem::rename(other, path); };
+        injector.armed = true;
+    }
+    EXPECT_EQ(outcome_of([&] { a.load_from(path); }), code_of(ErrorCode::io));
+    injector.armed = false;
+    injector.files.clear();
+    EXPECT_EQ(folder.names(), std::set<std::string>{"a.npy"});
+    EXPECT_EQ(outcome_of([&] { a.load_from(path); }), 0);
 }
 
 class FailingCalls : public ::testing::TestWithParam<bool> {
