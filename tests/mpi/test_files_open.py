@@ -778,10 +778,11 @@ def test_a_plan_that_moves_nothing_starts_and_ends(comm, place):
             mover.start()
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("steps", [4, 12])
 @pytest.mark.parametrize("call", [0, 1])
 def test_a_process_that_is_interrupted_between_steps_fails_all(
-    comm, place, monkeypatch, steps, call
+    comm, place, monkeypatch, error, steps, call
 ):
     alone = comm.Dup()  # nothing moves on it afterwards
     rows = dm.BlockCyclic((24 * steps, 16), "(block, *)", nprocs=comm.size)
@@ -793,7 +794,7 @@ def test_a_process_that_is_interrupted_between_steps_fails_all(
     def interrupted(flags, failed):
         calls.append(failed)
         if len(calls) == call + 1:
-            raise KeyboardInterrupt
+            raise error
         return start(flags, failed)
 
     if last:
@@ -808,7 +809,7 @@ def test_a_process_that_is_interrupted_between_steps_fails_all(
             assert mover.counters()["steps"] > staged_moves.KEPT_STEPS or steps == 4
             mover(60)
 
-    with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):
+    with pytest.raises(error if last else dm.PeerFailed):
         run()
     comm.Barrier()
     assert os.listdir(place) == []

@@ -413,9 +413,7 @@ def _opened(path: str, shape: Shape, dtype: np.dtype | None, said: MoveOptions) 
     return file
 
 
-def _check(
-    spec: ArraySpec, layout: Layout, wanted: np.dtype | None, path: str, rank: int
-) -> None:
+def _check(spec: ArraySpec, layout: Layout, wanted: np.dtype | None, path: str, rank: int) -> None:
     """Check that file and layout fit each other. Local."""
     if spec.shape != (shape := shape_of(layout)):
         raise Mismatch(f"{path} has the shape {spec.shape}; the layout has {shape}")

@@ -27,7 +27,7 @@ from datamover.errors import (
     Unsupported,
     WrongType,
 )
-from datamover.files.agreement import agree_on, together
+from datamover.files.agreement import agree_on, is_agreed, together
 from datamover.files.array_steps import StagedMove, steps_of
 from datamover.files.at_work import Background
 from datamover.files.file_array import FileArray
@@ -146,7 +146,7 @@ class FileRounds:
             try:
                 self._awaited = next(cast(Iterator[Any], self._tasks), None)
             except BaseException as e:
-                if not isinstance(e, Exception):  # which the others do not notice otherwise
+                if not is_agreed(e):  # which the others do not notice otherwise
                     self._flags.leave()
                 self._end_round(failed=True)
                 raise
@@ -333,9 +333,7 @@ def _check(plan: Any, array: Any, file: FileArray, to_file: bool, comm: Any) -> 
             "an Array"
         )
     if isinstance(array, (list, tuple)):
-        raise Unsupported(
-            "a file cannot be moved together with several arrays: use one mover each"
-        )
+        raise Unsupported("a file cannot be moved together with several arrays: use one mover each")
     if comm is not None and comm.size != file.comm.size:
         raise Mismatch("the file was opened by another communicator")
     layout = plan.destination if to_file else plan.source
