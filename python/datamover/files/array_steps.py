@@ -23,7 +23,7 @@ from datamover.errors import NoMemory, OutOfRange, Unsupported
 from datamover.files.chunk_grid import Uneven, begin_of, cells, chunks_in, end_of, window
 from datamover.files.chunk_sides import contiguous, grown
 from datamover.files.formats import Order, Shape, boxes_of, grid_of, option
-from datamover.layouts import FloorPlan, IndexList, Layout
+from datamover.layouts import FloorPlan, Layout
 
 #: Approximate number of pieces of a flat file in the share of a process.
 PIECES_PER_PROCESS = 64
@@ -278,8 +278,6 @@ def _terms(
 
 
 def _check_section(term: SectionCopy, layout: Layout, to_file: bool) -> None:
-    if isinstance(layout, IndexList):
-        raise Unsupported("sections of an index list cannot be read from or written to a file")
     region = term.destination_region if to_file else term.source_region
     block = term.destination_block if to_file else term.source_block
     held = layout.region(block) if isinstance(layout, FloorPlan) else layout.domain
@@ -287,14 +285,9 @@ def _check_section(term: SectionCopy, layout: Layout, to_file: bool) -> None:
         raise OutOfRange(
             f"{region} reaches outside block {block} of the file, {held}: files have no ghosts"
         )
-    counts = [
-        tuple(-(-n // s) for n, s in zip(box.shape, step or (1,) * box.dims, strict=True))
-        for box, step in (
-            (term.source_region, term.source_step),
-            (term.destination_region, term.destination_step),
-        )
-    ]
-    if term.axes is None and counts[0] != counts[1]:
+    # With axes or steps, plans require one shape of both sections.
+    has_one_shape = term.axes or term.source_step or term.destination_step
+    if not has_one_shape and term.source_region.shape != term.destination_region.shape:
         raise Unsupported(
             f"a section of {term.source_region.shape} that becomes one of "
             f"{term.destination_region.shape} cannot be read from or written to a file in steps"

@@ -336,12 +336,8 @@ def check_items(items: dict[str, Item], comm: Comm) -> None:
                 f"{name!r} has a layout for {item.layout.nprocs} processes; the communicator has "
                 f"{comm.size}"
             )
-        if isinstance(item.array, Array) and item.array.comm.size != comm.size:
-            raise Mismatch(f"{name!r} is an array of {item.array.comm.size} processes")
-        if (
-            math.prod(max(n, 1) for n in item.shape) * (item.dtype.itemsize if item.dtype else 1)
-            >= 2**63
-        ):
+        elems = math.prod(max(n, 1) for n in item.shape)
+        if elems * (item.dtype.itemsize if item.dtype else 1) >= 2**63:
             raise InvalidArgument(f"{name!r} has the shape {item.shape}: 2**63 bytes or more")
 
 
