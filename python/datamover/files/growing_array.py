@@ -13,9 +13,11 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.files import direct_zarr, zarr_group
+from datamover.files.chunk_boxes import check_boxes
 from datamover.files.chunk_grid import Sizes, grids
 from datamover.files.file_arguments import chunk_shape, sizes_for
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
+from datamover.files.names import checked_names, own_names
 from datamover.files.zarr_array import ZarrArray, permitting, rebound, store_to_write, zarr_python
 from datamover.files.zarr_output import ZarrOutput
 from datamover.files.zarr_traits import granule_of
@@ -81,18 +83,14 @@ class Variable:
     """
 
     def __init__(self, name: str, item: Item, along: str, given: Any, chunks: Any):
-        dims = len(item.shape)
-        own = tuple(given) if given is not None else tuple(f"{name}_{k}" for k in range(dims))
-        if len(own) != dims or not all(isinstance(n, str) for n in own):
-            raise InvalidArgument(f"dimensions of {name!r} are {given!r}: {dims} names are needed")
+        own = checked_names(repr(name), given, item.shape) or own_names(name, item.shape)
         if along in own:
             raise InvalidArgument(f"{along!r} cannot name another dimension of {name!r}")
         self.name, self.item, self.names = name, item, (along, *own)
-        said = chunk_shape(item.layout) if chunks is None else chunks
-        wanted = sizes_for(item.layout, said, "chunks")
-        if len(wanted) != dims or any(isinstance(n, int) and n < 1 for n in wanted):
-            raise InvalidArgument(f"chunks of {name!r} are {chunks!r}: {dims} extents are needed")
-        self.chunks, self._granule = wanted, grids(f"chunks of {name!r}:", wanted, item.shape)
+        what, said = f"chunks of {name!r}:", chunk_shape(item.layout) if chunks is None else chunks
+        self.chunks = sizes_for(item.layout, said, what)
+        check_boxes(what, self.chunks, item.spec())
+        self._granule = grids(what, self.chunks, item.shape)
 
     def check(self, group: Any, rechunk: bool) -> None:
         """Compare with the array in the file, whose chunks are used with `rechunk`."""

@@ -156,6 +156,11 @@ def checked_names(array: str, names: Any, shape: tuple[int, ...]) -> Names | Non
     return found
 
 
+def own_names(array: str, shape: tuple[int, ...]) -> Names:
+    """Return names for the dimensions of an array for which none are given."""
+    return tuple(f"{array.rsplit('/', 1)[-1]}_{d}" for d in range(len(shape)))
+
+
 def _checked(array: str, names: Any) -> Names:
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     if not is_list or not all(isinstance(name, str) for name in names):

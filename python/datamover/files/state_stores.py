@@ -42,6 +42,7 @@ from datamover.files.names import (
     Names,
     can_be_in_zarr,
     checked_names,
+    own_names,
     place_of,
 )
 from datamover.files.staged_moves import native_dtype
@@ -153,13 +154,9 @@ def _named_dimensions(said: dict[str, Names], specs: dict[str, ArraySpec]) -> di
         if array not in shapes:
             raise InvalidArgument(f"dimensions name the array {array!r}, which is not saved")
         checked_names(repr(array), names, shapes[array])
-    found = {array: said.get(array, _own(array, len(shapes[array]))) for array in shapes}
+    found = {array: said.get(array, own_names(array, shape)) for array, shape in shapes.items()}
     _check_lengths(found, shapes)
     return found
-
-
-def _own(array: str, count: int) -> Names:
-    return tuple(f"{array.rsplit('/', 1)[-1]}_{d}" for d in range(count))
 
 
 def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
