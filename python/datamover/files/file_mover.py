@@ -319,7 +319,7 @@ class FileMover(Mover):
 
     def __repr__(self) -> str:
         way = "to" if self._to_file else "from"
-        steps = counted(self.counters()["steps"], "step")
+        steps = counted(int(self.counters()["steps"]), "step")
         flying = ", in flight" if self.in_flight else ""
         return f"FileMover({way} {self._file.path}, {steps}{flying})"
 

@@ -329,7 +329,7 @@ def targets_of(given: Any, rows_of: Callable[[str], Layout]) -> dict[str, Item |
 
 
 def check_items(items: dict[str, Item], comm: Comm) -> None:
-    """Check the number of processes of arrays, and that files can store so many bytes. Local."""
+    """Check the number of processes of arrays, and that their sizes fit 63 bits. Local."""
     for name, item in items.items():
         if item.layout.nprocs != comm.size:
             raise Mismatch(

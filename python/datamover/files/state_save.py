@@ -17,6 +17,7 @@ from datamover.files.array_steps import StagedMove
 from datamover.files.at_work import Background
 from datamover.files.staged_moves import StagedMoves, Work
 from datamover.files.state_stores import Target
+from datamover.lifeline import uninterrupted
 from datamover.mpi import Comm, comm_address
 
 
@@ -33,21 +34,20 @@ class Save:
     def run(self, target: Target, waits: bool) -> Saving | None:
         """Create the output, or capture the arrays and continue in a thread. Collective."""
         work = self._work
-        try:
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(self.close)
             placing.begin(self.comm, self._place, target.is_directory, target.create)
             open_array = functools.partial(target.open, self._place.path)
             groups = work.plan(open_array, 0 if waits else work.max_bytes)
             if not waits:
                 self._capture(groups)
-                return Saving(self)
+                with uninterrupted():  # from here on, `let_go` closes it
+                    at_end.pop_all()
+                    return Saving(self)
             work.transfer(groups)
             with together(self.comm):
                 self._place.sync()
             self.finish()
-        except BaseException:
-            self.close()
-            raise
-        self.close()
         return None
 
     def _capture(self, groups: list[list[StagedMove]]) -> None:
@@ -59,16 +59,11 @@ class Save:
                     "with wait=False, everything is captured at once: max_bytes must be at least "
                     f"{2 * held:,}; it is {self._work.max_bytes:,}"
                 )
-        try:
-            for group in groups:
-                for moves in _by_steps(group):  # each step has staging memory of its own
-                    self._captured.append(self._work.staged(moves))
-                    self._captured[-1].mover(0)()
-                    self._captured[-1].free_movers()
-        except BaseException:
-            for captured in self._captured:
-                captured.close()
-            raise
+        for group in groups:
+            for moves in _by_steps(group):  # each step has staging memory of its own
+                self._captured.append(self._work.staged(moves))
+                self._captured[-1].mover(0)()
+                self._captured[-1].free_movers()
 
     def write_captured(self) -> None:
         """Write everything, in a thread, while a program continues or has dropped the save. Local.
@@ -91,8 +86,6 @@ class Save:
             with contextlib.suppress(IndexError):  # the other one was as fast
                 self._one_of_both.pop()
                 return
-        for moves in self._captured:
-            moves.close()
         self.close()
 
     def finish(self) -> None:
@@ -100,7 +93,9 @@ class Save:
         placing.finish(self.comm, self._place)
 
     def close(self) -> None:
-        """Remove the old output, or a new one that is not complete. Local."""
+        """Release memory; remove the old output, or a new one that is not complete. Local."""
+        while self._captured:
+            self._captured.pop().close()
         if self._place is not None:
             self._place.give_back()
             self._place = None
