@@ -866,11 +866,15 @@ def test_a_file_that_is_replaced_is_not_read_or_changed_in_two_versions(
     def run():
         with dm.files.open(name, rows, comm=comm, mode=mode) as file:
             assert when == "open"
-            dm.Mover(dm.redistribute(rows, rows), *((a, file) if mode == "r+" else (file, a)))()
+            ends = (a, file) if mode == "r+" else (file, a)
+            mover = dm.Mover(dm.redistribute(rows, rows), *ends)
+            mover()
             comm.Barrier()
             if comm.rank == 0:
                 replace()
             comm.Barrier()
+            mover()
+            assert (a.local == comm.rank + 1).all()
 
     monkeypatch.setattr(file_array, "_opened", open_and_replace)
     if (end, mode, when) == ("npy", "r", "open"):

@@ -117,7 +117,8 @@ def open(
     Raises
     ------
     IoFailed
-        The file does not exist, or cannot be read or written; with "w", it already exists.
+        The file does not exist, cannot be read or written, or was replaced while the processes
+        opened it; with "w", it already exists.
     Mismatch
         The file has another shape than the layout, or another dtype than `dtype`; processes pass
         different arguments; no block of the layout has some element.
@@ -285,7 +286,7 @@ class FileArray(Unfinished):
                         if comm.rank == 0 and isinstance(self._file, OrdinaryArray):
                             self._file.remove_leftovers()  # of a killed program
             with together(comm):
-                self._check_same()  # on all processes
+                self._check_same(always=True)  # when all have opened it
                 _check(self._file.spec, self.layout, wanted, self.path, comm.rank)
             self._threads = threads_here(comm_address(comm))
             words = f"{self.path}, opened with mode {self.mode!r}, was not closed"
@@ -313,9 +314,13 @@ class FileArray(Unfinished):
         with together(self.comm):
             self._file = _writable(output.open(self._place.path))
 
-    def _check_same(self) -> None:
-        """Raise if the file was replaced: processes may use both versions. Local."""
-        if self._held >= 0 and not unfinished.is_still(self._held, self.path):
+    def _check_same(self, always: bool) -> None:
+        """Raise if the file was replaced, `always` or if it is used by its path. Local.
+
+        Processes may have opened, or read, both versions; what they have written is lost.
+        """
+        is_checked = always or isinstance(self._file, (OrdinaryArray, ZarrArray))
+        if is_checked and self._held >= 0 and not unfinished.is_still(self._held, self.path):
             raise IoFailed(f"{self.path} was replaced or removed while it was open")
 
     @property
@@ -367,15 +372,12 @@ class FileArray(Unfinished):
     def _end(self) -> None:
         collectively(comm_address(self.comm), self._check_complete)
         with together(self.comm):
-            if self._place is not None:
-                self._place.sync()
-            elif self.mode == "r+":
-                space.sync(self._held, self.path)
-                self._check_same()
-            else:
+            if self.mode == "r":
                 self._file.check_unchanged()
-                if isinstance(self._file, (OrdinaryArray, ZarrArray)):  # read by their paths
-                    self._check_same()
+            elif self._place is None:
+                space.sync(self._held, self.path)
+            else:
+                self._place.sync()
         if self._place is not None:
             placing.finish(self.comm, self._place)
 

@@ -116,6 +116,7 @@ class FileRounds:
         parts, file = list(self.moves.parts(k)), self._file
         files = {file.path: file._open_file}
         transfer(parts, files, writes, file._threads, file.max_bytes // 4)
+        file._check_same(always=file.mode != "r")
         nbytes = sum(part.nbytes for _, _, part in parts)
         self._counters["written_bytes" if writes else "read_bytes"] += nbytes
 
