@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from datamover.arguments import options_of
@@ -48,18 +48,12 @@ class Intention:
     is_copied: bool = False
 
     def __repr__(self) -> str:
+        found = {"": self} if self.members is None else self.members
         return "\n".join(
-            f"{name}{move_words.array_words(one.spec)}\n{move_words.intention_words(one)}"
-            for name, one in self._named()
+            f"{name and name + '  '}{move_words.array_words(one.spec)}\n"
+            f"{move_words.intention_words(one)}"
+            for name, one in found.items()
         )
-
-    def _named(self) -> Iterator[tuple[str, Intention]]:
-        """Yield the intention of each array, with the beginning of its text."""
-        if self.members is None:
-            yield "", self
-            return
-        for name, one in self.members.items():
-            yield f"{name}  ", one
 
     def figures(self) -> dict[str, Any]:
         """Return everything except the output's description, as plain numbers and lists."""

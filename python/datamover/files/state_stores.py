@@ -102,7 +102,6 @@ class Target:
                 self._outputs[name] = format_choice.named(self._format).output(spec, said)
             except Error as e:
                 raise type(e)(f"{name!r}: {e}") from e
-        self.specs = {name: output.spec for name, output in self._outputs.items()}
 
     def create(self, path: str) -> Late:
         """Create everything except the elements of distributed arrays; see `formats.Output`."""
@@ -120,7 +119,7 @@ class Target:
         return late
 
     def _metadata_of_group(self, arrays: dict[str, Late]) -> Late:
-        groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
+        groups = {name[:end] for name in self._outputs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
         return zarr_group.metadata_of(self._state.values, empty, self._zarr_format, arrays)
 
