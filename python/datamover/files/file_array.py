@@ -194,7 +194,7 @@ class Rounds:
     def __init__(self, path: str):
         self._path = path
         self._in_flight: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-        self.is_damaged = False  # whether one failed to write the file
+        self._is_damaged = False  # whether one failed to write the file
 
     def begin(self, mover: Any, writes: bool) -> None:
         """Register a mover that starts. Local.
@@ -214,7 +214,7 @@ class Rounds:
 
     def end(self, mover: Any, failed: bool) -> None:
         """Register the end of a round. Local."""
-        self.is_damaged |= self._in_flight.pop(mover, False) and failed
+        self._is_damaged |= self._in_flight.pop(mover, False) and failed
 
     def give_up(self) -> bool:
         """Give up movers in flight, notifying all processes; return whether there were any."""
@@ -222,6 +222,13 @@ class Rounds:
         for mover in in_flight:
             mover.give_up()
         return bool(in_flight)
+
+    def check_complete(self, is_new: bool) -> None:
+        """Raise if a mover is in flight, or has failed to write a new file. Local."""
+        if self.give_up():
+            raise InvalidState(f"a mover of {self._path} was in flight when it was closed")
+        if self._is_damaged and is_new:
+            raise IoFailed(f"{self._path} is not created: its content could not be written")
 
 
 class FileArray(Unfinished):
@@ -340,13 +347,6 @@ class FileArray(Unfinished):
             raise InvalidState(f"{self.path} has been closed")
         return self._file
 
-    def _check_complete(self) -> None:
-        """Raise if the file is not complete. Local."""
-        if self._rounds.give_up():
-            raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
-        if self._rounds.is_damaged and self.mode == "w":
-            raise IoFailed(f"{self.path} is not created: its content could not be written")
-
     @refused_by(ending)
     def close(self) -> None:
         """Sync everything written to the disk, and give a new file its name. Collective.
@@ -370,7 +370,8 @@ class FileArray(Unfinished):
             self._finish()
 
     def _end(self) -> None:
-        collectively(comm_address(self.comm), self._check_complete)
+        rounds, is_new = self._rounds, self.mode == "w"
+        collectively(comm_address(self.comm), lambda: rounds.check_complete(is_new))
         with together(self.comm):
             if self.mode == "r":
                 self._file.check_unchanged()

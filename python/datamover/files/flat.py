@@ -21,7 +21,7 @@ from datamover import _plan
 from datamover.errors import IoFailed, Unsupported
 from datamover.files.addresses import AddressBytes
 from datamover.files.chunk_boxes import read_into
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Order, Output, Reader, Shape
 from datamover.files.space import begin_write_back, check_room, naming_no_space, opened
 
 #: Scratch memory of a thread, and pieces of files that are read through it.
@@ -106,7 +106,7 @@ class FlatFile(Reader):
 
         Not through a mapping: if the file becomes shorter, this must be an error, not a SIGBUS.
         """
-        lo, out = self._in_file_order(lo, out)
+        lo, out = _in_file_order(self.spec.order, lo, out)
         if out.size > 0:
             self._read_box(self._position(lo), out, self._strides)
 
@@ -116,7 +116,7 @@ class FlatFile(Reader):
         By calls, not through a mapping: mapped pages count as memory of the process, and would
         overwrite those of other nodes.
         """
-        lo, array = self._in_file_order(lo, array)
+        lo, array = _in_file_order(self.spec.order, lo, array)
         if array.size > 0:
             with naming_no_space(self._path, self._offset + self.spec.nbytes):
                 self._write_box(lo, array)
@@ -130,12 +130,6 @@ class FlatFile(Reader):
     def reopen(self) -> None:
         """Open the file again after `close`; the caller checks that it is the same."""
         self._fd = os.open(self._path, self._flags)
-
-    def _in_file_order(self, lo: Shape, array: np.ndarray) -> tuple[Shape, np.ndarray]:
-        """Return a box as one of a C array of at least one dimension."""
-        if not lo:
-            return (0,), array.reshape(1)
-        return (lo, array) if self.spec.order == "C" else (lo[::-1], array.T)
 
     def _position(self, index: Shape) -> int:
         """Return the offset of an element; indices of the last dimensions may be left out."""
@@ -187,6 +181,13 @@ class FlatFile(Reader):
             done = os.pwritev(self._fd, [view], at)
             view, at = view[done:], at + done
         begin_write_back(self._fd, position, len(data))
+
+
+def _in_file_order(order: Order, lo: Shape, array: np.ndarray) -> tuple[Shape, np.ndarray]:
+    """Return a box of a file of this order as one of a C array of at least one dimension."""
+    if not lo:
+        return (0,), array.reshape(1)
+    return (lo, array) if order == "C" else (lo[::-1], array.T)
 
 
 class FlatObject(FlatFile):
