@@ -59,27 +59,6 @@ bool touch_one_of_each([[maybe_unused]] std::byte* data, [[maybe_unused]] std::i
 #endif
 }
 
-}  // namespace
-
-std::byte* map_shared(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
-    std::byte* data = nullptr;
-    if (bytes >= large_page_bytes && offset_bytes % large_page_bytes == 0)
-        data = map_aligned(fd, offset_bytes, bytes);
-    return data ? data : map_at(nullptr, 0, fd, offset_bytes, bytes);
-}
-
-void use_large_pages(std::byte* data, std::int64_t bytes) {
-    madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
-    const std::int64_t whole_bytes = bytes / large_page_bytes * large_page_bytes;
-    for (std::int64_t i = 0; i < whole_bytes; i += step_bytes) {
-        const std::int64_t step = std::min(step_bytes, whole_bytes - i);
-        if (!touch_one_of_each(data + i, step)) return;
-        if (madvise(data + i, static_cast<std::size_t>(step), collapse_advice) != 0) return;
-    }
-}
-
-namespace {
-
 constexpr std::int64_t worth_asking_bytes = std::int64_t{64} << 20;
 constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
 
@@ -122,6 +101,23 @@ std::int64_t of_control_group() {
 }
 
 }  // namespace
+
+std::byte* map_shared(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
+    std::byte* data = nullptr;
+    if (bytes >= large_page_bytes && offset_bytes % large_page_bytes == 0)
+        data = map_aligned(fd, offset_bytes, bytes);
+    return data ? data : map_at(nullptr, 0, fd, offset_bytes, bytes);
+}
+
+void use_large_pages(std::byte* data, std::int64_t bytes) {
+    madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+    const std::int64_t whole_bytes = bytes / large_page_bytes * large_page_bytes;
+    for (std::int64_t i = 0; i < whole_bytes; i += step_bytes) {
+        const std::int64_t step = std::min(step_bytes, whole_bytes - i);
+        if (!touch_one_of_each(data + i, step)) return;
+        if (madvise(data + i, static_cast<std::size_t>(step), collapse_advice) != 0) return;
+    }
+}
 
 std::int64_t available_bytes() {
     return std::min(of_system(), of_control_group());

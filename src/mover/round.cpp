@@ -29,6 +29,28 @@ namespace {
 /// for a clock to be read.
 constexpr int quick_looks = 16;
 
+using namespace std::chrono_literals;
+
+/// While rounds wait for peers the thread sleeps, longer and longer: it must not take a processor
+/// from those that compute.
+constexpr auto shortest_sleep = 20us;
+constexpr auto longest_sleep = 200us;
+
+/// Held for a few instructions only, never while anything is pushed.
+class ListLock {
+public:
+    explicit ListLock(std::atomic_flag& flag) : flag_(flag) {
+        while (flag_.test_and_set(std::memory_order_acquire))
+            while (flag_.test(std::memory_order_relaxed)) continue;
+    }
+    ~ListLock() { flag_.clear(std::memory_order_release); }
+    ListLock(const ListLock&) = delete;
+    ListLock& operator=(const ListLock&) = delete;
+
+private:
+    std::atomic_flag& flag_;
+};
+
 }  // namespace
 
 Round::~Round() {
@@ -209,32 +231,6 @@ void Round::give_up() noexcept {
 }
 
 // The progress engine: pushes rounds on in waits of this process, or in a thread of its own.
-
-namespace {
-
-using namespace std::chrono_literals;
-
-/// While rounds wait for peers the thread sleeps, longer and longer: it must not take a processor
-/// from those that compute.
-constexpr auto shortest_sleep = 20us;
-constexpr auto longest_sleep = 200us;
-
-/// Held for a few instructions only, never while anything is pushed.
-class ListLock {
-public:
-    explicit ListLock(std::atomic_flag& flag) : flag_(flag) {
-        while (flag_.test_and_set(std::memory_order_acquire))
-            while (flag_.test(std::memory_order_relaxed)) continue;
-    }
-    ~ListLock() { flag_.clear(std::memory_order_release); }
-    ListLock(const ListLock&) = delete;
-    ListLock& operator=(const ListLock&) = delete;
-
-private:
-    std::atomic_flag& flag_;
-};
-
-}  // namespace
 
 struct ProgressEngine::Thread {
     std::mutex mutex;

@@ -76,6 +76,17 @@ LeftByThisProcess& left_by_this_process() {
     return *left;
 }
 
+/// The communicators of a group that movers use, or have used.
+struct OwnCommunicators {
+    /// Of which unused ones go before more are made, and how many there may be: MPICH has 2048.
+    static constexpr std::size_t many = 16, most = 512;
+    struct Entry {
+        std::int64_t digest = 0;  ///< of the parts of all processes
+        std::shared_ptr<const MPI_Comm> communicator;
+    };
+    std::vector<Entry> entries;
+};
+
 }  // namespace
 
 void free_when_all_left(MPI_Comm comm) noexcept try {
@@ -128,21 +139,6 @@ MPI_Comm split(const ProcessGroup& group, int part) {
     check(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     return made;
 }
-
-namespace {
-
-/// The communicators of a group that movers use, or have used.
-struct OwnCommunicators {
-    /// Of which unused ones go before more are made, and how many there may be: MPICH has 2048.
-    static constexpr std::size_t many = 16, most = 512;
-    struct Entry {
-        std::int64_t digest = 0;  ///< of the parts of all processes
-        std::shared_ptr<const MPI_Comm> communicator;
-    };
-    std::vector<Entry> entries;
-};
-
-}  // namespace
 
 std::shared_ptr<const MPI_Comm> claim_communicator(const ProcessGroup& group,
                                                    std::span<const std::int64_t> parts) {

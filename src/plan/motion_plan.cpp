@@ -139,6 +139,21 @@ PlanTerm canonical(const PlanLayouts& layouts, PlanTerm term) {
     return term;
 }
 
+void check(const PlanLayouts& layouts, const SectionCopy& s) {
+    plan::check_section(layouts, s);
+}
+void check(const PlanLayouts& layouts, const HaloExchange& h) {
+    if (!(layouts.source() == layouts.destination()))
+        throw Error(ErrorCode::mismatch,
+                    "a halo exchange needs one layout as source and destination");
+    plan::check_halo_exchange(plan::boxes_for_halo(layouts.source()).bounding_box(), h);
+}
+
+PlanTerm checked(const PlanLayouts& layouts, PlanTerm term) {
+    std::visit([&](const auto& of_kind) { check(layouts, of_kind); }, term);
+    return canonical(layouts, std::move(term));
+}
+
 }  // namespace
 
 PlanLayouts::PlanLayouts(Layout source, Layout destination)
@@ -165,25 +180,6 @@ void MotionPlan::add_section(std::int64_t source_block, const Region& source_reg
     add(SectionCopy{source_block, source_region, destination_block, destination_region, axes,
                     source_step, destination_step, flip});
 }
-
-namespace {
-
-void check(const PlanLayouts& layouts, const SectionCopy& s) {
-    plan::check_section(layouts, s);
-}
-void check(const PlanLayouts& layouts, const HaloExchange& h) {
-    if (!(layouts.source() == layouts.destination()))
-        throw Error(ErrorCode::mismatch,
-                    "a halo exchange needs one layout as source and destination");
-    plan::check_halo_exchange(plan::boxes_for_halo(layouts.source()).bounding_box(), h);
-}
-
-PlanTerm checked(const PlanLayouts& layouts, PlanTerm term) {
-    std::visit([&](const auto& of_kind) { check(layouts, of_kind); }, term);
-    return canonical(layouts, std::move(term));
-}
-
-}  // namespace
 
 void MotionPlan::add(PlanTerm term) {
     terms_.push_back(checked(*this, std::move(term)));
