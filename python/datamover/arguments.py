@@ -192,9 +192,10 @@ def int64_array(values: Any, what: str) -> np.ndarray:
     import numpy as np
 
     given = as_array(values, what)
-    if given.dtype.kind == "O" and given.size and all(isinstance(n, int) for n in given.flat):
-        largest = max(given.flat, key=abs)
-        raise OutOfRange(f"{what} contain {largest}, which does not fit 64 bits")
+    if given.dtype.kind == "O" and all(isinstance(n, int) for n in given.flat):
+        wrong = [n for n in given.flat if not -(2**63) <= n < 2**63]
+        if wrong:
+            raise OutOfRange(f"{what} contain {max(wrong, key=abs)}, which does not fit 64 bits")
     if given.size and given.dtype.kind not in "iu":
         raise WrongType(f"{what} must be integers, not of dtype {given.dtype}")
     if given.dtype.kind == "u" and given.size and given.max() > np.iinfo(np.int64).max:

@@ -185,9 +185,9 @@ class Painter:
         """Show the first blocks larger: below a bar, or in the lower right corner of a square."""
         from matplotlib.patches import Polygon
 
-        window: tuple[int, ...] = (self.zoomed,)
-        place, share = (0.0, -2.0, 1.0, 1.0), 1.0
+        window: tuple[int, ...]
         if self.zoomed:  # all are bars
+            window, place, share = (self.zoomed,), (0.0, -2.0, 1.0, 1.0), 1.0
             corners = [(0, 0), (self.zoomed / layout.domain.shape[0], 0), (1, -1), (0, -1)]
             light: Any = {"clip_on": False, "color": UNHELD, "lw": 0, "zorder": 0}
             axes.add_patch(Polygon(corners, transform=axes.transAxes, **light))
@@ -346,7 +346,10 @@ def _most_split(layouts: Sequence[Any]) -> list[int]:
     def is_split(layout: Any, d: int) -> bool:
         if isinstance(layout, _plan.BlockCyclic):
             return layout.grid[d] > 1
-        return isinstance(layout, _plan.FloorPlan) and len({*layout.regions[:, 0, d].tolist()}) > 1
+        if not isinstance(layout, _plan.FloorPlan):
+            return False
+        starts = layout.regions[:, 0, d]
+        return bool((starts != starts[:1]).any())  # also without regions
 
     dims = range(len(layouts[0].domain.shape))
     split = [any(is_split(layout, d) for layout in layouts) for d in dims]

@@ -406,7 +406,7 @@ def _move_alone(said: argparse.Namespace, options: Any) -> int:
 
                 there = _output_of(said.output)
                 report = move_files(said.source, said.output, options, progress=begin)
-        except Error as e:
+        except (Error, OSError) as e:
             print_error(e)
             return 1
         except KeyboardInterrupt:

@@ -70,6 +70,7 @@ _ATTRIBUTES = {
 
 def _properties(layout: BlockCyclic | FlatCyclic) -> str:
     rows = [(w, getattr(layout, name)) for w, name in _ATTRIBUTES.items() if hasattr(layout, name)]
+    rows = [row for row in rows if row != ("replicas", 1)]
     if isinstance(layout, FlatCyclic):
         rows.append(("owners", _first(layout.owners)))
     return _with_picture(html_table(type(layout).__name__, (), rows), layout, 1)

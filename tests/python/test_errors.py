@@ -180,6 +180,16 @@ def test_what_layouts_are_made_of_is_named_where_its_type_is_wrong(call, words):
             dm.errors.InvalidArgument,
             "which is not valid text",
         ),
+        (
+            lambda: dm.IndexList(8, [np.array([1, 2], "O"), [0]]),
+            dm.errors.WrongType,
+            "of dtype object",
+        ),
+        (
+            lambda: dm.IndexList(8, [np.array([-(2**63), 2**64], "O"), [0]]),
+            dm.errors.OutOfRange,
+            f"contain {2**64}, which does not fit 64 bits",
+        ),
         (lambda: dm.Region.empty_region(2**40), dm.errors.InvalidArgument, "dimensions"),
         (lambda: dm.Region.empty_region(-(2**70)), dm.errors.OutOfRange, "dims does not fit"),
     ],

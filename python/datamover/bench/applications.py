@@ -13,7 +13,7 @@ from datamover.apps.lines import lines_of
 from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.programs import Line
-from datamover.errors import InvalidArgument, IoFailed
+from datamover.errors import IoFailed
 
 #: The numbers of processes that the schemes of some applications require.
 PROCESSES: dict[str, tuple[str, Callable[[int], bool]]] = {
@@ -80,11 +80,12 @@ def players(run: Run) -> Iterator[Player]:
     def play(cases: Sequence[Case], seconds: float) -> Iterator[Line]:
         ((application, *problem),) = (case.words for case in cases)
         wanted, allows = PROCESSES.get(application, ("", lambda number: True))
+        if not allows(run.nprocs):
+            yield {"left_out": application, "reason": f"wants {wanted}, not {run.nprocs}"}
+            return
         try:
-            if not allows(run.nprocs):
-                raise InvalidArgument(f"wants {wanted}, not {run.nprocs}")
             program = apps.program(application)
-        except (InvalidArgument, IoFailed) as e:
+        except IoFailed as e:
             yield {"left_out": application, "reason": str(e)}
             return
         file = run.scratch / "rows.json"

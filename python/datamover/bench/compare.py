@@ -46,11 +46,17 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     before = {_place(row): row["seconds"] for row in old["rows"]}
     after = {_place(row): row["seconds"] for row in new["rows"]}
     rows = [
-        {**dict(zip(("case", "phase", "contender"), place, strict=False)), "old": before[place],
-         "new": seconds, "ratio": before[place] / seconds}
+        {
+            "case": place[0],
+            "phase": place[1],
+            "contender": place[2],
+            "old": before[place],
+            "new": seconds,
+            "ratio": before[place] / seconds,
+        }
         for place, seconds in after.items()
         if place in before and seconds > 0
-    ]  # fmt: skip
+    ]
     settings = [{**d.get("machine", {}), **d.get("versions", {})} for d in (old, new)]
     return {
         "rows": rows,

@@ -40,9 +40,9 @@ def player(
         f"set -e; {MPIEXEC} --version > /dev/null; flags=$({flags}); "
         f"mpicxx.openmpi -std=c++20 -O3 -o {files} $flags"
     )
-    failure = programs.run_tree(["sh", "-c", script], looks=False).failure()
-    if failure is not None:
-        reason = f"it does not compile here (Debian: {packages}): {failure}"
+    ended = programs.run_tree(["sh", "-c", script], looks=False)
+    if ended.code != 0:
+        reason = f"it does not compile here (Debian: {packages}): {ended.last_words()}"
         run.lines.append({"left_out": name, "reason": reason})
         return []
     return [run.player(str(target), mpi=programs.Mpi("Open MPI", MPIEXEC), **how)]

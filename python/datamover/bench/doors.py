@@ -21,6 +21,8 @@ ghosts-2-192x192x192 mesh-1-96x9216 shuffled-16384 shuffled-1048576"""
 SCATTERED = ("mesh", "shuffled")
 #: As many of these are moved in a turn, at least.
 SCATTERED_ELEMS = 1 << 20
+#: Maximum number of calls in a turn.
+MOST_CALLS = 1000
 
 
 def parse(name: str) -> Case:
@@ -186,7 +188,7 @@ def _measure_scattered(comm: Any, seconds: float, case: str, depth: int, shape: 
     plan = dm.redistribute(own, lists)
     values, wanted = flat_indices(regions[comm.rank], [elems]), parts[comm.rank].astype(np.float64)
     # So many in a turn, which the barrier before it does not disturb.
-    calls = max(1, SCATTERED_ELEMS // max(1, moved))
+    calls = min(max(1, SCATTERED_ELEMS // max(1, moved)), MOST_CALLS)
     contest = Contest(comm, seconds, calls=calls, case=case, phase="move", bytes=8 * moved)
     received = np.empty_like(wanted)
     ours = dm.Mover(plan, values, received, comm=comm)

@@ -281,8 +281,9 @@ def _rechunker_environment(place: Path) -> str:
         [sys.executable, "-m", "venv", str(place / "rechunker")],
         [python, "-m", "pip", "install", "-q", *RECHUNKER],
     ):
-        if (failure := programs.run_tree(command, looks=False).failure()) is not None:
-            raise IoFailed(f"rechunker cannot be installed: {failure}")
+        ended = programs.run_tree(command, looks=False)
+        if ended.code != 0:
+            raise IoFailed(f"rechunker cannot be installed: {ended.last_words()}")
     return python
 
 

@@ -84,10 +84,17 @@ ROW_ELEMS = 16384
 class Partitioned:
     """One process's part of an array whose elements are their flat indices, and files for it."""
 
-    def __init__(self, stack: ExitStack, comm: Any, rows: int, paths: list[Path], *sizes: int):
+    def __init__(
+        self,
+        stack: ExitStack,
+        comm: Any,
+        rows: int,
+        paths: list[Path],
+        block_bytes: int,
+        message_bytes: int,
+    ):
         self.comm, self.paths, self.shape = comm, paths, (rows, ROW_ELEMS)
-        block_bytes, self.message_bytes = sizes
-        self.block = block_bytes // 8
+        self.block, self.message_bytes = block_bytes // 8, message_bytes
         words = f"(*, cyclic({self.block}))"
         layout = dm.BlockCyclic(self.shape, words, comm.size, grid=(1, comm.size))
         ranges = dm.FlatCyclic.of_bytes(self.shape, self.message_bytes, "f8", comm.size)
@@ -100,6 +107,12 @@ class Partitioned:
         self.mover = dm.Mover(dm.redistribute(layout, ranges), self.array, self.flat)
         stack.callback(self.mover.close)
         self.files = [stack.enter_context(path.open("wb", buffering=0)).fileno() for path in paths]
+        stack.callback(self._empty_files)
+
+    def _empty_files(self) -> None:
+        """Give back the memory of the files, which the next case may not use."""
+        for file in self.files:
+            os.truncate(file, 0)
 
     def write_ranges(self) -> None:
         """Write the flat array: a write for each range, the files in turn."""

@@ -209,10 +209,11 @@ class Ended:
         """Return the reason why it does not count; None if it does."""
         if self.code == 0:
             return None
-        if self.code == NOT_INSTALLED:
-            return self.errors.strip()
-        last = (self.errors.strip().splitlines() or [f"exit code {self.code}"])[-1]
-        return f"failed: {last}"
+        return self.errors.strip() if self.code == NOT_INSTALLED else f"failed: {self.last_words()}"
+
+    def last_words(self) -> str:
+        """Return the last line that it wrote as an error, or its exit code."""
+        return (self.errors.strip().splitlines() or [f"exit code {self.code}"])[-1]
 
 
 def run_tree(

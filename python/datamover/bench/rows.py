@@ -114,8 +114,13 @@ def pairs_of(
     seconds = {(row["case"], row["phase"], row["contender"]): row["seconds"] for row in rows}
     return [
         {
-            **{"benchmark": benchmark, "case": case, "phase": phase},
-            **{"contender": ours, "seconds": time, "reference": theirs, "reference_seconds": other},
+            "benchmark": benchmark,
+            "case": case,
+            "phase": phase,
+            "contender": ours,
+            "seconds": time,
+            "reference": theirs,
+            "reference_seconds": other,
             "ratio": other / time,
             "of": "random" if case.startswith(RANDOM_PREFIX) else "listed",
         }

@@ -256,6 +256,7 @@ def measure(
             except Unsupported as e:
                 contest.leave_out(name, str(e))
                 continue
+            # Each call plays the next step.
             contest.add(name, map(partial(ends.play, way), count()).__next__, ends.clear)
         contest.run()
         for name, play in contest.works.items():

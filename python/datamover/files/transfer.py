@@ -67,8 +67,8 @@ class MoveReport:
         From the beginning of the call to the output under its name.
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
         Set-up is everything before the first element is read: opening and planning, strings that
-        are copied, the reservation of disk space, memory, and the creation of the mover. Reading,
-        copying and writing by threads overlap; their times are means over all threads.
+        are copied, the reservation of disk space, and memory. Reading, copying and writing by
+        threads overlap; their times are means over all threads.
     check : str or None
         The checksums by which the output was read again and compared; None if it was not.
     check_seconds : float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Feed: keeps the newest step of a view while a stream runs, ends and starts again."""
+"""Feeds: each keeps the newest step of a view while a stream runs, ends and starts again."""
 
 from __future__ import annotations
 
