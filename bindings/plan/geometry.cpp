@@ -176,8 +176,8 @@ void bind_geometry(nb::module_& m) {
         .def(
             "grown",
             [](const Region& r, const Point& width, const Point& upper) {
-                return r.grown(in_all_dims(width, r.dims()),
-                               upper.dims() > 0 ? in_all_dims(upper, r.dims()) : upper);
+                const Point lower = in_all_dims(width, r.dims());
+                return r.grown(lower, upper.dims() > 0 ? in_all_dims(upper, r.dims()) : upper);
             },
             "width"_a, "upper"_a = nb::none())
         /// The region moved by an offset (one number: in all dimensions).

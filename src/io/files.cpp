@@ -197,8 +197,8 @@ public:
             file_ = FlatFile::to_read(path_);
             stored_ = stored_in(file_, path_, format_, stored_);
         });
-        // Those that do not read the file learn how it stores the array; none goes on where others
-        // opened another version.
+        // Those that do not read the file learn how it stores the array; none goes on where one
+        // sees that another version has the name.
         std::vector<std::int64_t> found(5, 0);
         if (takes_part())
             found = {stored_.begin, stored_.elem_bytes, static_cast<std::int64_t>(stored_.type),

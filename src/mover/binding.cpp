@@ -352,7 +352,7 @@ private:
         const auto manner = transport::options_of_transport(transports_, "staged");
         try {
             offer_slots(context, bytes, manner.chunk_bytes, sizes.share_bytes, number_);
-        } catch (const Error&) {  // all else may come before the exchange, which others wait for
+        } catch (const Error&) {  // all else comes before the exchange, which others wait for
             if (!error_) error_ = mpi::current_error(*group_);
             without_rings();
         }

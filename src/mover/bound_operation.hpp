@@ -18,14 +18,14 @@ public:
     explicit BoundOperation(mpi::ProcessGroupPtr group) : group_(std::move(group)) {}
 
     void take(std::vector<Binding> bindings) {
+        for (Binding& phase : bindings) phase.complete.assign(phase.transports.size(), 0);
         phases_ = std::move(bindings);
-        for (Binding& phase : phases_) phase.complete.assign(phase.transports.size(), 0);
         now_ = 0;
     }
     /// Gives back what the bindings hold, but for the counters.
     void unlock() noexcept {
         for (Binding& phase : phases_) {
-            Binding bound;  // destroyed, not assigned to: the transports go before their tags
+            Binding bound;  // destroyed, not assigned to: the transports go first
             bound.per_round = phase.per_round;
             std::swap(phase, bound);
         }

@@ -94,6 +94,59 @@ std::vector<plan::BoundParts> bound_parts(const Moves& moves) {
     return all;
 }
 
+std::string array_name(Side side, std::int64_t rank) {
+    return concat(side_name(side), " array on process ", rank);
+}
+
+void check_array(const ArrayPart& part, const Layout& layout, Side side, std::int64_t rank) {
+    if (part.elem_bytes < 1)
+        throw make_error(ErrorCode::wrong_type, array_name(side, rank), " has elements of ",
+                         part.elem_bytes, " bytes");
+    if (part.layout.valid() && !(part.layout == layout))
+        throw make_error(ErrorCode::mismatch, array_name(side, rank), " is laid out as ",
+                         part.layout.describe(), ", the plan's ", side_name(side), " as ",
+                         layout.describe());
+    for (const std::int64_t block : layout.blocks_of(rank)) {
+        const BlockMemory* memory = part.memory.find(block);
+        if (!memory)
+            throw make_error(ErrorCode::mismatch, array_name(side, rank), " lacks block ", block,
+                             " of its layout");
+        const Region interior = Region::from_shape(layout.block_extents(block));
+        if (!memory->valid.contains(interior))
+            throw make_error(ErrorCode::mismatch, array_name(side, rank), ": block ", block,
+                             " has room for local indices ", memory->valid, ", its layout needs ",
+                             interior);
+    }
+    if (!part.base && part.memory.end_bytes > part.memory.begin_bytes)
+        throw make_error(ErrorCode::invalid_state, array_name(side, rank),
+                         " has no memory (was it freed?)");
+}
+
+std::string elements_of(const ArrayPart& part) {
+    const bool opaque = part.type == ScalarType::opaque;
+    return concat(scalar_name(part.type), " elements of ", part.elem_bytes, " bytes",
+                  opaque ? " (structures, texts, times, long doubles or another byte order)" : "");
+}
+
+/// Elements that lie on top of each other would each be written.
+void check_elements_apart(const ArrayPart& array, std::int64_t rank) {
+    for (const BlockMemory& block : array.memory.blocks)
+        for (int d = 0; d < block.valid.dims(); ++d)
+            if (block.valid.extent(d) > 1 && std::abs(block.strides_bytes[d]) < array.elem_bytes)
+                throw make_error(ErrorCode::invalid_argument, array_name(Side::destination, rank),
+                                 " has a stride of ", block.strides_bytes[d],
+                                 " bytes in dimension ", d, ": elements of ", array.elem_bytes,
+                                 " bytes lie on top of each other");
+}
+
+/// Each kind of number converts to those of higher kinds under NumPy's "same_kind".
+int number_kind(ScalarType type) {
+    if (type == ScalarType::boolean) return 0;
+    if (type >= ScalarType::uint8 && type <= ScalarType::uint64) return 1;
+    if (type >= ScalarType::int8 && type <= ScalarType::int64) return 2;
+    return type == ScalarType::complex64 || type == ScalarType::complex128 ? 4 : 3;
+}
+
 }  // namespace
 
 std::int64_t digest_of(const Moves& moves, const MoverOptions& options) {
@@ -162,63 +215,6 @@ void check_bound(const mpi::ProcessGroup& group, const Moves& moves, const Mover
 void check_overlaps(const Moves& moves, std::int64_t rank) {
     plan::check_overlaps(bound_parts(moves), rank);
 }
-
-namespace {
-
-std::string array_name(Side side, std::int64_t rank) {
-    return concat(side_name(side), " array on process ", rank);
-}
-
-void check_array(const ArrayPart& part, const Layout& layout, Side side, std::int64_t rank) {
-    if (part.elem_bytes < 1)
-        throw make_error(ErrorCode::wrong_type, array_name(side, rank), " has elements of ",
-                         part.elem_bytes, " bytes");
-    if (part.layout.valid() && !(part.layout == layout))
-        throw make_error(ErrorCode::mismatch, array_name(side, rank), " is laid out as ",
-                         part.layout.describe(), ", the plan's ", side_name(side), " as ",
-                         layout.describe());
-    for (const std::int64_t block : layout.blocks_of(rank)) {
-        const BlockMemory* memory = part.memory.find(block);
-        if (!memory)
-            throw make_error(ErrorCode::mismatch, array_name(side, rank), " lacks block ", block,
-                             " of its layout");
-        const Region interior = Region::from_shape(layout.block_extents(block));
-        if (!memory->valid.contains(interior))
-            throw make_error(ErrorCode::mismatch, array_name(side, rank), ": block ", block,
-                             " has room for local indices ", memory->valid, ", its layout needs ",
-                             interior);
-    }
-    if (!part.base && part.memory.end_bytes > part.memory.begin_bytes)
-        throw make_error(ErrorCode::invalid_state, array_name(side, rank),
-                         " has no memory (was it freed?)");
-}
-
-std::string elements_of(const ArrayPart& part) {
-    const bool opaque = part.type == ScalarType::opaque;
-    return concat(scalar_name(part.type), " elements of ", part.elem_bytes, " bytes",
-                  opaque ? " (structures, texts, times, long doubles or another byte order)" : "");
-}
-
-/// Elements that lie on top of each other would each be written.
-void check_elements_apart(const ArrayPart& array, std::int64_t rank) {
-    for (const BlockMemory& block : array.memory.blocks)
-        for (int d = 0; d < block.valid.dims(); ++d)
-            if (block.valid.extent(d) > 1 && std::abs(block.strides_bytes[d]) < array.elem_bytes)
-                throw make_error(ErrorCode::invalid_argument, array_name(Side::destination, rank),
-                                 " has a stride of ", block.strides_bytes[d],
-                                 " bytes in dimension ", d, ": elements of ", array.elem_bytes,
-                                 " bytes lie on top of each other");
-}
-
-/// Each kind of number converts to those of higher kinds under NumPy's "same_kind".
-int number_kind(ScalarType type) {
-    if (type == ScalarType::boolean) return 0;
-    if (type >= ScalarType::uint8 && type <= ScalarType::uint64) return 1;
-    if (type >= ScalarType::int8 && type <= ScalarType::int64) return 2;
-    return type == ScalarType::complex64 || type == ScalarType::complex128 ? 4 : 3;
-}
-
-}  // namespace
 
 void check_types(const ArrayPart& source, const ArrayPart& destination,
                  const MoverOptions& options) {

@@ -51,6 +51,93 @@ bool slots_may_pay(const TransportRates& rates, std::int64_t bytes) {
     return is_few_pages(bytes) && rates.staged_ns(bytes) <= rates.shared_ns(bytes);
 }
 
+/// Below this, slots are too small to hide what a hand-over costs: fewer are better.
+constexpr std::int64_t least_slot_bytes = 4096;
+/// How much memory slots may take, and in which portions (measured; see docs/decisions).
+constexpr std::int64_t usual_slot_bytes = std::int64_t{512} << 10, usual_slots = 2;
+constexpr std::int64_t most_slot_bytes = std::int64_t{64} << 20;  ///< of one process for one mover
+
+/// The ring for a message in so much room, which is enough for one element.
+SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int64_t room_bytes,
+                  std::int64_t chunk_bytes) {
+    const std::int64_t least = std::max(least_slot_bytes, memory::whole_lines(elem_bytes));
+    const std::int64_t slots_room = room_bytes - SlotRing::signal_bytes;
+    SlotRing ring;
+    ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, usual_slots);
+    // Slots and the counts behind them begin lines, whatever length the user names.
+    const std::int64_t chunk = std::max(chunk_bytes / SlotRing::line_bytes * SlotRing::line_bytes,
+                                        memory::whole_lines(elem_bytes));
+    const std::int64_t most =
+        std::min(chunk, slots_room / ring.slots / SlotRing::line_bytes * SlotRing::line_bytes);
+    // Its pieces begin lines of their own. Only a sum that stays below 2^63 is made.
+    const std::int64_t bytes = std::min(message_bytes, most);
+    ring.slot_bytes =
+        std::min(memory::whole_lines(bytes + bytes / 16) + 4 * SlotRing::line_bytes, most);
+    // A short message needs one slot in this round, and one in the next.
+    if (message_bytes <= ring.slot_bytes) ring.slots = std::min<std::int64_t>(ring.slots, 2);
+    return ring;
+}
+
+/// One allocation for all rings of this process; null when there is not enough.
+memory::AllocationPtr allocate(std::vector<SlotRing>& rings, std::uint64_t binding) {
+    std::int64_t bytes = 0;
+    for (const SlotRing& ring : rings) bytes += ring.slots > 0 ? ring.bytes() : 0;
+    if (bytes == 0) return nullptr;
+    try {
+        const auto memory = memory::SegmentPool::of_process().allocate_shared(bytes);
+        std::byte* at = memory->data;
+        for (SlotRing& ring : rings) {
+            if (ring.slots == 0) continue;
+            ring.data = at;
+            ring.clear_counts(binding);
+            at += ring.bytes();
+        }
+        // A sender that has not heard that the rings are gone must not fill them.
+        const std::shared_ptr<const void> retiring(
+            memory->data, [memory, offered = rings](const void*) {
+                for (const SlotRing& ring : offered)
+                    if (ring.data && !mpi::is_forked_child())
+                        ring.binding().store(0, std::memory_order_release);
+            });
+        for (SlotRing& ring : rings)
+            if (ring.slots > 0) ring.memory = retiring;
+        return memory;
+    } catch (const Error&) {
+        return nullptr;
+    }
+}
+
+/// A place, then slot size and number of slots for each process of the node.
+std::vector<std::int64_t> offer_of(const memory::AllocationPtr& memory,
+                                   const std::vector<SlotRing>& rings) {
+    std::vector<std::int64_t> words;
+    memory::put_offer(words, memory.get());
+    for (const SlotRing& ring : rings)
+        words.insert(words.end(), {ring.data ? ring.data - memory->data : 0, ring.slot_bytes,
+                                   memory ? ring.slots : 0});
+    return words;
+}
+
+/// The ring from this process to the one that offered these words, if there is one.
+SlotRing mapped_ring(const std::vector<std::int64_t>& words, int my_position,
+                     memory::SegmentMap& segments) {
+    memory::OfferReader offer(words);
+    const auto place = offer.shared_place();
+    SlotRing ring;
+    if (!place) return ring;
+    std::int64_t offset_bytes = 0;
+    for (int position = 0; position <= my_position; ++position) {
+        offset_bytes = offer.next();
+        ring.slot_bytes = offer.next();
+        ring.slots = offer.next();
+    }
+    if (ring.slots == 0) return {};
+    auto segment = segments.open(place->name);
+    ring.data = segment->data() + place->offset_bytes + offset_bytes;
+    ring.memory = std::move(segment);
+    return ring;
+}
+
 }  // namespace
 
 bool is_few_pages(std::int64_t bytes) {
@@ -260,97 +347,6 @@ std::vector<std::vector<Pair>> TransportChoice::pairs(const std::string& why_nam
     return chosen;
 }
 
-namespace {
-
-/// Below this, slots are too small to hide what a hand-over costs: fewer are better.
-constexpr std::int64_t least_slot_bytes = 4096;
-/// How much memory slots may take, and in which portions (measured; see docs/decisions).
-constexpr std::int64_t usual_slot_bytes = std::int64_t{512} << 10, usual_slots = 2;
-constexpr std::int64_t most_slot_bytes = std::int64_t{64} << 20;  ///< of one process for one mover
-
-/// The ring for a message in so much room, which is enough for one element.
-SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int64_t room_bytes,
-                  std::int64_t chunk_bytes) {
-    const std::int64_t least = std::max(least_slot_bytes, memory::whole_lines(elem_bytes));
-    const std::int64_t slots_room = room_bytes - SlotRing::signal_bytes;
-    SlotRing ring;
-    ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, usual_slots);
-    // Slots and the counts behind them begin lines, whatever length the user names.
-    const std::int64_t chunk = std::max(chunk_bytes / SlotRing::line_bytes * SlotRing::line_bytes,
-                                        memory::whole_lines(elem_bytes));
-    const std::int64_t most =
-        std::min(chunk, slots_room / ring.slots / SlotRing::line_bytes * SlotRing::line_bytes);
-    // Its pieces begin lines of their own. Only a sum that stays below 2^63 is made.
-    const std::int64_t bytes = std::min(message_bytes, most);
-    ring.slot_bytes =
-        std::min(memory::whole_lines(bytes + bytes / 16) + 4 * SlotRing::line_bytes, most);
-    // A short message needs one slot in this round, and one in the next.
-    if (message_bytes <= ring.slot_bytes) ring.slots = std::min<std::int64_t>(ring.slots, 2);
-    return ring;
-}
-
-/// One allocation for all rings of this process; null when there is not enough.
-memory::AllocationPtr allocate(std::vector<SlotRing>& rings, std::uint64_t binding) {
-    std::int64_t bytes = 0;
-    for (const SlotRing& ring : rings) bytes += ring.slots > 0 ? ring.bytes() : 0;
-    if (bytes == 0) return nullptr;
-    try {
-        const auto memory = memory::SegmentPool::of_process().allocate_shared(bytes);
-        std::byte* at = memory->data;
-        for (SlotRing& ring : rings) {
-            if (ring.slots == 0) continue;
-            ring.data = at;
-            ring.clear_counts(binding);
-            at += ring.bytes();
-        }
-        // A sender that has not heard that the rings are gone must not fill them.
-        const std::shared_ptr<const void> retiring(
-            memory->data, [memory, offered = rings](const void*) {
-                for (const SlotRing& ring : offered)
-                    if (ring.data && !mpi::is_forked_child())
-                        ring.binding().store(0, std::memory_order_release);
-            });
-        for (SlotRing& ring : rings)
-            if (ring.slots > 0) ring.memory = retiring;
-        return memory;
-    } catch (const Error&) {
-        return nullptr;
-    }
-}
-
-/// A place, then slot size and number of slots for each process of the node.
-std::vector<std::int64_t> offer_of(const memory::AllocationPtr& memory,
-                                   const std::vector<SlotRing>& rings) {
-    std::vector<std::int64_t> words;
-    memory::put_offer(words, memory.get());
-    for (const SlotRing& ring : rings)
-        words.insert(words.end(), {ring.data ? ring.data - memory->data : 0, ring.slot_bytes,
-                                   memory ? ring.slots : 0});
-    return words;
-}
-
-/// The ring from this process to the one that offered these words, if there is one.
-SlotRing mapped_ring(const std::vector<std::int64_t>& words, int my_position,
-                     memory::SegmentMap& segments) {
-    memory::OfferReader offer(words);
-    const auto place = offer.shared_place();
-    SlotRing ring;
-    if (!place) return ring;
-    std::int64_t offset_bytes = 0;
-    for (int position = 0; position <= my_position; ++position) {
-        offset_bytes = offer.next();
-        ring.slot_bytes = offer.next();
-        ring.slots = offer.next();
-    }
-    if (ring.slots == 0) return {};
-    auto segment = segments.open(place->name);
-    ring.data = segment->data() + place->offset_bytes + offset_bytes;
-    ring.memory = std::move(segment);
-    return ring;
-}
-
-}  // namespace
-
 void offer_slots(BindContext& context, const std::vector<std::int64_t>& incoming_bytes,
                  std::int64_t chunk_bytes, std::int64_t ring_bytes, std::uint64_t binding) {
     const mpi::ProcessGroup& group = *context.group;
@@ -368,9 +364,13 @@ void offer_slots(BindContext& context, const std::vector<std::int64_t>& incoming
     const auto memory = allocate(context.rings_in, binding);
     if (!memory) context.rings_in.assign(incoming_bytes.size(), {});
     const auto offers = group.gather_on_node(offer_of(memory, context.rings_in));
-    for (std::size_t i = 0; i < offers.size(); ++i)
-        context.rings_out[i] =
-            mapped_ring(offers[i], group.node().my_position, memory::SegmentMap::of_process());
+    try {
+        for (std::size_t i = 0; i < offers.size(); ++i)
+            context.rings_out[i] =
+                mapped_ring(offers[i], group.node().my_position, memory::SegmentMap::of_process());
+    } catch (const std::bad_alloc&) {  // no Error, but the others do not wait for this process
+        throw mpi::current_error(group);
+    }
 }
 
 }  // namespace datamover

@@ -69,6 +69,8 @@ Error current_error(const ProcessGroup& group) noexcept try {
     } catch (const std::length_error&) {
         return make_error(ErrorCode::no_memory, process,
                           " needs more entries than memory can hold");
+    } catch (const Interrupted&) {
+        return make_error(ErrorCode::peer_failed, process, " was interrupted");
     } catch (const std::exception& e) {
         return make_error(ErrorCode::peer_failed, process, " failed: ", e.what());
     } catch (...) {

@@ -42,39 +42,6 @@ std::string written_by(const Touch& w) {
                      written_by(second));
 }
 
-}  // namespace
-
-Region section(const Layout& layout, const Piece& piece, Side side) {
-    const auto* product = std::get_if<ProductPiece>(&piece.content);
-    const auto* reshape = std::get_if<ReshapePiece>(&piece.content);
-    if (!layout.has_products() || (!product && !reshape)) return layout.domain();
-    const std::int64_t block = block_of(piece, side);
-    const auto sets = layout.axis_sets(block);
-    Point lo = layout.block_extents(block), hi = lo;
-    const auto set_positions = [&](int d, std::int64_t first, std::int64_t last) {
-        const AxisSet& set = sets[static_cast<std::size_t>(d)];
-        lo[d] = set.global(first);
-        hi[d] = set.global(last) + 1;
-    };
-    if (product)
-        for (const PieceAxis& axis : product->axes) {
-            const Extent extent = positions_of(axis, side);
-            set_positions(axis.dim(side), extent.low, extent.high);
-        }
-    if (reshape)
-        for (int d = 0; d < lo.dims(); ++d)
-            set_positions(d, reshape->box(side).lo()[d], reshape->box(side).hi()[d] - 1);
-    return {lo, hi};
-}
-
-void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer) {
-    throw make_error(ErrorCode::invalid_argument, "on process ", rank,
-                     " an element is read while it is written: read by ", named("source", reader),
-                     " (for process ", reader.peer, "), written by ", written_by(writer));
-}
-
-namespace {
-
 /// Which addresses have been touched: one bit each, in chunks, since a user's blocks may lie
 /// terabytes apart.
 class TouchedBytes {
@@ -135,6 +102,35 @@ void for_each_range(const Touch& touch, std::int64_t rank, const VisitAddresses&
 }
 
 }  // namespace
+
+Region section(const Layout& layout, const Piece& piece, Side side) {
+    const auto* product = std::get_if<ProductPiece>(&piece.content);
+    const auto* reshape = std::get_if<ReshapePiece>(&piece.content);
+    if (!layout.has_products() || (!product && !reshape)) return layout.domain();
+    const std::int64_t block = block_of(piece, side);
+    const auto sets = layout.axis_sets(block);
+    Point lo = layout.block_extents(block), hi = lo;
+    const auto set_positions = [&](int d, std::int64_t first, std::int64_t last) {
+        const AxisSet& set = sets[static_cast<std::size_t>(d)];
+        lo[d] = set.global(first);
+        hi[d] = set.global(last) + 1;
+    };
+    if (product)
+        for (const PieceAxis& axis : product->axes) {
+            const Extent extent = positions_of(axis, side);
+            set_positions(axis.dim(side), extent.low, extent.high);
+        }
+    if (reshape)
+        for (int d = 0; d < lo.dims(); ++d)
+            set_positions(d, reshape->box(side).lo()[d], reshape->box(side).hi()[d] - 1);
+    return {lo, hi};
+}
+
+void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer) {
+    throw make_error(ErrorCode::invalid_argument, "on process ", rank,
+                     " an element is read while it is written: read by ", named("source", reader),
+                     " (for process ", reader.peer, "), written by ", written_by(writer));
+}
 
 void check_conflicts(std::span<const BoundParts> move, std::int64_t rank, bool combines) {
     const auto for_each_write = [&](auto&& visit) {

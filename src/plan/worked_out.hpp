@@ -31,8 +31,8 @@ struct WorkedOut {
     static const WorkedOut& of(const MotionPlan& plan) { return *plan.worked_out_; }
 };
 
-/// The numbers of the terms in which `rank` may be on `side`, ascending. O(answer + log n), after
-/// O(n log n) at the first call.
+/// The numbers of the terms in which `rank` may be on `side`, ascending; of a plan with one term,
+/// that one whoever takes part. O(answer + log n), after O(n log n) at the first call.
 std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Side side);
 
 }  // namespace datamover::plan

@@ -73,52 +73,6 @@ const TransportKind* first_kind(const PairFacts& facts, std::string_view name) {
     return nullptr;
 }
 
-}  // namespace
-
-std::string transport_names() {
-    std::string names;
-    for (const TransportKind& kind : transport_kinds())
-        names += (names.empty() ? "" : ", ") + kind.name;
-    return names;
-}
-
-const TransportKind& choose_transport(const PairFacts& facts, std::string_view names) {
-    for (const auto& [name, words] : all_of(names))
-        if (const TransportKind* const chosen = first_kind(facts, name)) return *chosen;
-    throw make_error(ErrorCode::unsupported, "transport \"", names, "\" cannot carry from process ",
-                     facts.source_rank, " to ", facts.destination_rank, why_not(facts, names));
-}
-
-std::string CostComparison::text() const {
-    if (slots_ns == 0) return {};
-    const auto microseconds = [](double ns) { return std::round(ns / 100) / 10; };
-    return concat("; by ", built_in ? "built-in" : "measured", " rates ", microseconds(direct_ns),
-                  " us in one copy, ", microseconds(slots_ns), " us through slots");
-}
-
-std::string why_not_on_node(const PairFacts& facts, const char* why_near) {
-    if (!facts.why_not_shared.empty()) return facts.why_not_shared;
-    return facts.same_node ? why_near : "they are on different nodes";
-}
-
-MoverPair& Transport::add_line(const BindContext& context, const Pair& pair,
-                               const PairProgram& program) {
-    const ProgramFigures& f = program.figures();
-    return lines_.emplace_back(
-        MoverPair{pair.peer, pair.sends(), transport_kinds()[context.kind].name, pair.why, f.elems,
-                  f.bytes, f.encoding, f.relation_bytes, f.kernel,
-                  std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()))});
-}
-
-std::vector<std::int64_t> Transport::waiting_for() const {
-    std::vector<std::int64_t> peers;
-    for (std::size_t i = 0; i < lines_.size(); ++i)
-        if (waits_for(i)) peers.push_back(lines_[i].peer);
-    return peers;
-}
-
-namespace {
-
 constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
 constexpr std::array side_words{":sender", ":receiver"};
 /// Lengths of messages that are tried; each is four times the one before.
@@ -204,6 +158,48 @@ void check_name(std::string_view name, std::string_view words) {
 }
 
 }  // namespace
+
+std::string transport_names() {
+    std::string names;
+    for (const TransportKind& kind : transport_kinds())
+        names += (names.empty() ? "" : ", ") + kind.name;
+    return names;
+}
+
+const TransportKind& choose_transport(const PairFacts& facts, std::string_view names) {
+    for (const auto& [name, words] : all_of(names))
+        if (const TransportKind* const chosen = first_kind(facts, name)) return *chosen;
+    throw make_error(ErrorCode::unsupported, "transport \"", names, "\" cannot carry from process ",
+                     facts.source_rank, " to ", facts.destination_rank, why_not(facts, names));
+}
+
+std::string CostComparison::text() const {
+    if (slots_ns == 0) return {};
+    const auto microseconds = [](double ns) { return std::round(ns / 100) / 10; };
+    return concat("; by ", built_in ? "built-in" : "measured", " rates ", microseconds(direct_ns),
+                  " us in one copy, ", microseconds(slots_ns), " us through slots");
+}
+
+std::string why_not_on_node(const PairFacts& facts, const char* why_near) {
+    if (!facts.why_not_shared.empty()) return facts.why_not_shared;
+    return facts.same_node ? why_near : "they are on different nodes";
+}
+
+MoverPair& Transport::add_line(const BindContext& context, const Pair& pair,
+                               const PairProgram& program) {
+    const ProgramFigures& f = program.figures();
+    return lines_.emplace_back(
+        MoverPair{pair.peer, pair.sends(), transport_kinds()[context.kind].name, pair.why, f.elems,
+                  f.bytes, f.encoding, f.relation_bytes, f.kernel,
+                  std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()))});
+}
+
+std::vector<std::int64_t> Transport::waiting_for() const {
+    std::vector<std::int64_t> peers;
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+        if (waits_for(i)) peers.push_back(lines_[i].peer);
+    return peers;
+}
 
 bool is_transport_name(std::string_view name) {
     return name == "auto" || kind_of(name) != nullptr;

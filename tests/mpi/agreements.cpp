@@ -182,7 +182,6 @@ TEST(Agreements, EndWhereAProcessHasNoMemoryForWhatIsGathered) {
     EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
 }
 
-#ifdef __linux__
 TEST(Agreements, TakeMoreEntriesThanMemoryCanHoldForAShortageOfIt) {
     const mpi_test::OwnComm comm;
     const auto group = ProcessGroup::of(comm);
@@ -200,6 +199,7 @@ TEST(Agreements, TakeMoreEntriesThanMemoryCanHoldForAShortageOfIt) {
     }
 }
 
+#ifdef __linux__
 TEST(Agreements, ProcessesThatABatchSystemLeavesOneProcessorShareIt) {
     cpu_set_t before, one;
     ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);

@@ -818,6 +818,23 @@ def test_a_process_that_is_interrupted_between_steps_fails_all(
     alone.Free()
 
 
+def test_an_interrupt_while_a_file_ends_gives_all_back(comm, place, monkeypatch):
+    alone = comm.Dup()  # nothing moves on it afterwards
+    rows = dm.BlockCyclic((2 * comm.size,), "(block)", nprocs=comm.size)
+    file = dm.files.open(f"{place}/a.npy", rows, comm=alone, mode="w", dtype="f8")
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(file, "_stop", interrupted)
+    with pytest.raises(KeyboardInterrupt), file:
+        raise ValueError
+    comm.Barrier()
+    assert file.closed and os.listdir(place) == []
+    comm.Barrier()
+    alone.Free()
+
+
 def test_a_mover_of_a_file_has_the_functions_of_a_mover(comm, place):
     rows = dm.BlockCyclic((2 * comm.size,), "(block)", nprocs=comm.size)
     a, b = dm.Array(rows, "f8", comm=comm), dm.Array(rows, "f8", comm=comm)

@@ -149,6 +149,25 @@ def test_a_first_step_that_was_not_complete_does_not_end_later_ones(comm, place)
         assert read(path)["t"].values.tolist() == [0, 1, 2]
 
 
+def test_numbers_of_steps_that_others_added_stay(comm, place):
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(comm, layout), f"{place}/run.zarr"
+    dm.series(path, {"u": field.array}, comm=comm).close()
+    if comm.rank == 0:
+        group = zarr.open_group(path, mode="r+", use_consolidated=False)
+        time = group.create_array("time", shape=(0,), dtype="f8", dimension_names=("time",))
+        time.attrs["units"] = "days since 2000-01-01"
+    comm.barrier()
+    with dm.series(path, {"u": field.array}, comm=comm, resume=True) as run:
+        refused(comm, dm.errors.InvalidArgument, "coordinates are", lambda: run.append(t=0.5))
+        run.append(time=0.5)
+        run.append(time=1.5)
+    if comm.rank == 0:
+        time = zarr.open_group(path)["time"]
+        assert time[:].tolist() == [0.5, 1.5]
+        assert dict(time.attrs) == {"units": "days since 2000-01-01"}
+
+
 def refused(comm, kind, words, call):
     with pytest.raises(kind, match=words) as raised:
         call()

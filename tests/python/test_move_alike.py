@@ -2,6 +2,8 @@
 """Joined HDF5 files that store nearly the same: what HDF5 does not open, and what must be found."""
 
 import gc
+import os
+import shutil
 import subprocess
 import sys
 import weakref
@@ -161,3 +163,28 @@ def test_an_array_is_freed_without_the_garbage_collector(tmp_path):
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_the_state_of_a_file_is_the_same_on_all_nodes(tmp_path):
+    """Nodes number their devices each in its own way, and a copy is another file."""
+    path, copy = tmp_path / "a.h5", tmp_path / "copy.h5"
+    write(path, 0)
+    shutil.copy2(path, copy)
+    assert os.stat(path).st_ino != os.stat(copy).st_ino
+    assert hdf5_alike._stamp(os.stat(path)) == hdf5_alike._stamp(os.stat(copy))
+
+
+@pytest.mark.parametrize("end", ["h5", "zarr"])
+@pytest.mark.parametrize(
+    "value", ["text", np.bytes_("text"), np.arange(3), [["a"]], h5py.Empty("f8")], ids=str
+)
+def test_an_attribute_with_the_name_of_scales_is_none_of_theirs(tmp_path, value, end):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3)
+        file["u"].attrs["DIMENSION_LIST"] = value
+    move(tmp_path / "a.h5", tmp_path / f"b.{end}")
+    if end == "h5":
+        with h5py.File(tmp_path / "b.h5") as file:
+            assert file["u"][:].tolist() == [0, 1, 2]
+    else:
+        assert zarr.open_group(tmp_path / "b.zarr")["u"][:].tolist() == [0, 1, 2]

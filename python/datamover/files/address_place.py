@@ -143,7 +143,9 @@ class AddressPlace(Place):
         if not self._replaced:
             with contextlib.suppress(IoFailed):  # of a server that cannot write only new objects
                 addresses.put_all(self.path, marker, only_new=True)
+            self._is_claimed = True  # the marker may be there, even if it cannot be read
             owner = _owner(self.path)
+            self._is_claimed = False
         if owner is None:
             addresses.put_all(self.path, marker)
         elif owner != self.token:

@@ -217,8 +217,10 @@ class Unfinished:
             self._finish_writing()
             (instead or self._end)()
         finally:
-            self._stop()
-            self._drop()
+            try:
+                self._stop()
+            finally:  # also if an interrupt, or a communicator that was freed, ended that
+                self._drop()
 
     def __enter__(self) -> Self:
         return self

@@ -34,6 +34,8 @@ DIMENSION_WITHOUT_VARIABLE = "This is a netCDF dimension but not a netCDF variab
 #: Beginning of the name of a NetCDF variable that is called like a dimension, but is not its
 #: coordinate.
 NON_COORDINATE = "_nc4_non_coord_"
+#: The attribute that lists the scales of a dataset's dimensions.
+SCALES = b"DIMENSION_LIST"
 #: Maximum depth of virtual datasets, through which HDF5 recurses.
 MAX_VIRTUAL_DEPTH = 16
 #: Bytes that HDF5 writes in addition to elements, groups and attributes of ordinary size.
@@ -204,7 +206,7 @@ def _links_in(group: Any, above: str) -> list[tuple[Any, bytes, str, int, int]]:
     order = h5py.h5.INDEX_CRT_ORDER if said & h5py.h5p.CRT_ORDER_TRACKED else h5py.h5.INDEX_NAME
 
     def add(key: bytes, info: Any) -> None:
-        found.append((group, key, above + os.fsdecode(key), info.type, info.u))
+        found.append((group, key, above + key.decode(errors="surrogateescape"), info.type, info.u))
 
     group.links.iterate(add, info=True, idx_type=order)
     return found[::-1]
@@ -220,6 +222,22 @@ def _link(group: Any, key: bytes) -> Any:
 def place_of(held: Any) -> int:
     """Return the place of an object in its file, by its identifier."""
     return h5py.h5o.get_info(held).addr
+
+
+def has_scales(dataset: Any) -> bool:
+    """Return whether a dataset, by its identifier, has a list of the scales of its dimensions.
+
+    HDF5 does not check the type of the attribute that is the list, and crashes on others.
+    """
+    if not h5py.h5a.exists(dataset, SCALES):
+        return False
+    held = h5py.h5a.open(dataset, SCALES)
+    lists = held.get_type()
+    return (
+        held.shape == (dataset.rank,)
+        and lists.get_class() == h5py.h5t.VLEN
+        and lists.get_super().get_class() == h5py.h5t.REFERENCE
+    )
 
 
 def words_of(link: Any) -> str:

@@ -31,7 +31,7 @@ from datamover.files.space import opened
 
 #: Attributes that determine a description, besides the names of scales.
 OF_DESCRIPTION = {w.encode() for w in (*OF_MEANING, *hdf5_format.OF_SCALES, hdf5_format.LABELS)}
-SCALES, NUMBERS = b"DIMENSION_LIST", hdf5_format.NUMBERS.encode()
+NUMBERS = hdf5_format.NUMBERS.encode()
 #: Maximum number of chunks of an array in one file of which the places are kept.
 MOST_CHUNKS = 64
 #: Maximum number, and bytes together, of pieces that are compared with those of a twin.
@@ -69,7 +69,7 @@ class Elements:
     ----------
     path : str
     stamp : tuple of int
-        Identifies the file, and its state.
+        Identifies the state of the file, also on other nodes.
     reader : FlatFile or ChunkedDataset
         Closed, of an array that is stored in the same way.
     shape : tuple of int
@@ -78,7 +78,7 @@ class Elements:
     """
 
     path: str
-    stamp: tuple[int, int, int, int]
+    stamp: tuple[int, int]
     reader: Any
     shape: Shape
     place: Any
@@ -217,7 +217,7 @@ def _said(held: Any, by_place: dict[int, str]) -> Any:
             return None
         for name in sorted(attributes & OF_DESCRIPTION):
             said.append((name, *_bytes_of(h5py.h5a.open(held, name))))
-        if SCALES in attributes:
+        if hdf5.has_scales(held):
             for dim in range(held.rank):
                 if h5py.h5ds.get_num_scales(held, dim) == 0:  # of which `iterate` is an error
                     said.append(None)
@@ -280,6 +280,9 @@ def _read_all(fd: int, gaps: Runs) -> list[bytes]:
     return [read_fully(fd, end - begin, begin) for begin, end in gaps]
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
-    """Identify a file and its state."""
-    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
+def _stamp(found: os.stat_result) -> tuple[int, int]:
+    """Identify the state of a file, for processes of all nodes.
+
+    Nodes have different numbers for a device, and for a file in it if each has a copy.
+    """
+    return found.st_size, found.st_mtime_ns

@@ -147,7 +147,8 @@ def is_netcdf(file: Any, dataset: Any = None) -> bool:
     if OF_NETCDF in file.attrs:
         return True
     if dataset is not None and dataset.ndim > 0:
-        scales = [dim[0] for dim in dataset.dims if _scale_name(dim)]
+        dims = dataset.dims if hdf5.has_scales(dataset.id) else ()
+        scales = [dim[0] for dim in dims if _scale_name(dim)]
         return any(NUMBER in held.attrs for held in (dataset, *scales))
     return any(_is_numbered(file, name) for name in itertools.islice(file, MOST_LOOKED_AT))
 
@@ -210,7 +211,8 @@ def dimension_names(dataset: Any, name: str) -> tuple[str | None, ...] | None:
         return (name.rsplit("/", 1)[-1],)
     if dataset.is_scale and NUMBERS in dataset.attrs:
         return _numbered_names(dataset)
-    pairs = zip(_labels(dataset), dataset.dims, strict=True)
+    dims = dataset.dims if hdf5.has_scales(dataset.id) else [()] * dataset.ndim
+    pairs = zip(_labels(dataset), dims, strict=True)
     found = tuple(label or _scale_name(dim) for label, dim in pairs)
     return found if any(found) else None
 

@@ -22,6 +22,7 @@ from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupporte
 from datamover.files import names, placing, unfinished, zarr_group
 from datamover.files.addresses import failing
 from datamover.files.agreement import Unfinished, agree_on, together
+from datamover.files.formats import log
 from datamover.files.growing_array import StepWriter, Variable, create
 from datamover.files.space import sync_path
 from datamover.files.staged_moves import StagedMoves, Work
@@ -75,7 +76,8 @@ def series(
         communication.
     resume : bool
         Whether to continue a series at `path`: steps that are not complete in all arrays are cut
-        off. By default, an existing series is an error.
+        off. Numbers of steps that others added, such as an empty ``time`` with units, stay, and
+        `append` must pass them. By default, an existing series is an error.
     rechunk : bool
         With `resume`: whether to accept that the chunks in the file differ from those described
         above. Elements then move between processes; the chunks in the file stay.
@@ -210,11 +212,14 @@ class Series(Unfinished):
             #: Those that are complete in all arrays.
             self.steps = min(array.shape[0] for array in growing.values())
             numbers = {n: str(a.dtype) for n, a in growing.items() if len(dimensions[n]) == 1}
-            self._coordinates = numbers if self.steps else None
+            # Without steps, a number of a first step that failed would end all others.
+            left = [n for n in numbers if not self.steps and _is_as_made(growing[n])]
+            known = {n: dtype for n, dtype in numbers.items() if n not in left}
+            self._coordinates = known if known or self.steps else None
         with together(self._comm):
             if resume and self._comm.rank == 0:
-                # A coordinate of a first step that failed: without steps it would end all others.
-                for name in () if self.steps else numbers:
+                for name in left:
+                    log.warning("%s/%s is removed: its first step failed", self.path, name)
                     del group[name], growing[name]
                 self._grow(growing.values(), self.steps)
         self._work = Work(self._comm, self._items, tuple(range(self._comm.size)), MOST_BYTES, True)
@@ -354,3 +359,8 @@ class Series(Unfinished):
 
 def _dtype_of(value: Any) -> str:
     return "int64" if isinstance(value, (int, np.integer)) else "float64"
+
+
+def _is_as_made(array: Any) -> bool:
+    """Return whether numbers of steps are as a series makes them, and nobody changed them since."""
+    return bool(array.shape[0] and not array.attrs and str(array.dtype) in ("float64", "int64"))

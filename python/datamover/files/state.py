@@ -194,6 +194,8 @@ def save(
         }
         if chunks is not None and not isinstance(chunks, Mapping):
             raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
+        if compressor is not None and not isinstance(compressor, str):
+            raise WrongType(f"compressor is {compressor!r}, it must be a string")
         boxes = {}
         for name, box in (chunks or {}).items():
             if name not in state.items:

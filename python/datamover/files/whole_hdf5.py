@@ -308,7 +308,7 @@ class Hdf5ToHdf5(WholeHdf5):
     def _attach_scales(self, made: Any, name: str) -> None:
         """Attach to a dataset the scales of its dimensions that are in the file."""
         dataset = self.file[name]
-        if "DIMENSION_LIST" not in dataset.attrs:
+        if not hdf5.has_scales(dataset.id):
             return
         for d, dim in enumerate(made[name].dims):
             for k in range(len(dataset.dims[d])):
