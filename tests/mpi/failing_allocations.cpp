@@ -173,6 +173,7 @@ TEST_P(ShortMemoryOfMovers, BindingsFailOnAllProcesses) {
         std::optional<mpi_test::OwnComm> comm(std::in_place);
         std::optional<Array> from(std::in_place, *comm, rows, sizeof(double)),
             to(std::in_place, *comm, columns, sizeof(double));
+        MPI_Barrier(MPI_COMM_WORLD);  // all have made them when the first fails
         std::optional<Mover> mover;
         const auto bind = [&] {
             mover.emplace(*comm, plan, *from, *to, options);
