@@ -44,8 +44,8 @@ std::int64_t wire_bytes(const Motion& motion) {
     return std::min(motion.array.source.elem_bytes, motion.array.destination.elem_bytes);
 }
 
-/// What one round moves. Elements that cross a pair are counted as they cross it. What does not
-/// fit 64 bits is refused where it is compiled.
+/// Counts the bytes of one round; elements that cross a pair, by their bytes on the wire. Sums end
+/// at the largest integer: what does not fit 64 bits is refused where it is compiled.
 MoverCounters moved_per_round(const Moves& moves, std::int64_t me) {
     MoverCounters c;
     for (std::size_t m = 0; m < moves.motions.size(); ++m) {

@@ -50,7 +50,8 @@ struct Moves {
 /// What binding yields: the transports, ready to run, and what one round moves.
 struct Binding {
     std::shared_ptr<const int> tags;  ///< of its messages; given back after the transports
-    /// What peers of this node may touch: signal lines, slots, arrays; given back after them too.
+    /// Memory that peers of this node may touch: signal lines, slots, arrays; freed after
+    /// transports.
     std::vector<std::shared_ptr<const void>> memory;
     std::vector<std::unique_ptr<transport::Transport>> transports;
     std::vector<char> complete;  ///< per transport, in this round

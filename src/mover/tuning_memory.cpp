@@ -246,7 +246,7 @@ bool make_sense(const TransportRates& rates) {
                                [](double rate) { return rate >= 0 && std::isfinite(rate); });
 }
 
-/// Of what the system calls the first processor; of another system nothing is known.
+/// The key of this machine's rates: a digest of how the system describes its first processor.
 std::int64_t rates_key() {
     std::ifstream file("/proc/cpuinfo");
     std::string words;

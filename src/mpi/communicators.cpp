@@ -78,7 +78,8 @@ LeftByThisProcess& left_by_this_process() {
 
 /// The communicators of a group that movers use, or have used.
 struct OwnCommunicators {
-    /// Of which unused ones go before more are made, and how many there may be: MPICH has 2048.
+    /// From `many` on, unused ones are freed before more are made; `most` may exist: MPICH has
+    /// 2048.
     static constexpr std::size_t many = 16, most = 512;
     struct Entry {
         std::int64_t digest = 0;  ///< of the parts of all processes

@@ -132,6 +132,15 @@ void wait_until_noticed(MPI_Comm comm) {
     }
 }
 
+/// Tells all whether an allocation of process 0 failed; where none did, all others are right too.
+void learn_outcome(bool& failed, int code, MPI_Comm comm) {
+    MPI_Bcast(&failed, 1, MPI_CXX_BOOL, 0, MPI_COMM_WORLD);
+    wait_until_noticed(comm);
+    if (!failed) {
+        EXPECT_EQ(code, 0);
+    }
+}
+
 class ShortMemoryOfMovers : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ShortMemoryOfMovers, OnesInFlightAreGivenUpAndTold) {
@@ -187,11 +196,7 @@ TEST_P(ShortMemoryOfMovers, BindingsFailOnAllProcesses) {
         EXPECT_TRUE(code == 0 || code == peer_failed ||
                     code == static_cast<int>(ErrorCode::no_memory))
             << code << " after " << allocations;
-        MPI_Bcast(&failed, 1, MPI_CXX_BOOL, 0, MPI_COMM_WORLD);
-        wait_until_noticed(*comm);
-        if (!failed) {
-            EXPECT_EQ(code, 0);
-        }
+        learn_outcome(failed, code, *comm);
         EXPECT_FALSE(fails_after(0, [&] {
             mover.reset();
             from.reset();
@@ -225,11 +230,7 @@ TEST(ShortMemoryOfDistributions, OnesInFlightFailOnAllProcesses) {
             });
             EXPECT_TRUE(code == 0 || code == peer_failed) << code;
         }
-        MPI_Bcast(&failed, 1, MPI_CXX_BOOL, 0, MPI_COMM_WORLD);
-        wait_until_noticed(*comm);
-        if (!failed) {
-            EXPECT_EQ(code, 0);
-        }
+        learn_outcome(failed, code, *comm);
         EXPECT_FALSE(fails_after(0, [&] {
             dealt.reset();
             comm.reset();

@@ -718,7 +718,7 @@ def test_what_killed_processes_left_is_removed(
 
 
 class Dropped(threading.Event):
-    """What waits for it ends, and nothing is let through afterwards."""
+    """An event that wakes those who wait and never counts as set: the gate stays closed."""
 
     def is_set(self):
         return False

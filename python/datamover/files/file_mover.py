@@ -91,7 +91,7 @@ class FileRounds:
 
     def __init__(self, file: FileArray, move: StagedMove, to_file: bool, options: dict[str, Any]):
         self._file, self._to_file = file, to_file
-        # Of each step, whether elements of the file stay, or arriving ones are combined with them.
+        # Per step: whether it reads the file first, because elements stay or are combined.
         replaces = MoverOptions(**options).op == "replace"
         self._needs_read = [not (step.is_covered and replaces) for step in move.steps]
         self._tasks: Iterator[Any] | None = None  # of the round in flight

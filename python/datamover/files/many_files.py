@@ -140,12 +140,14 @@ class Many(Way):
             if of_all:
                 files = [one for found in of_all for one in pickle.loads(found)]
             self._length = first.length
-            for name, is_time in first.times.items() if rank == 0 else ():  # which logs gaps
-                of_files = [(parts[name].path, values[name]) for parts, values in files]
-                check_order(name, is_time, *zip(*self._times_before(name), *of_files, strict=True))
+            if rank == 0:  # which logs gaps
+                for name, is_time in first.times.items():
+                    before = self._times_before(name)
+                    of_files = [(parts[name].path, values[name]) for parts, values in files]
+                    check_order(name, is_time, *zip(*before, *of_files, strict=True))
             for name, axis in first.axes.items():
-                before = self._parts_before(name, axis)
-                self._joined[name] = axis, [*before, *(parts[name] for parts, _ in files)]
+                joined = (parts[name] for parts, _ in files)
+                self._joined[name] = axis, [*self._parts_before(name, axis), *joined]
 
     def _times_before(self, name: str) -> list[tuple[str, np.ndarray]]:
         """Return the last values of a coordinate before the files, and where they are."""

@@ -216,7 +216,7 @@ def check_place(
     if not os.access(directory, os.W_OK | os.X_OK):
         raise IoFailed(f"directory {directory} cannot be written")
     _check_length(output)
-    array = zarr_group.array_around(output)
+    array = zarr_group.array_among(zarr_group.around(output))
     if array is not None:
         raise InvalidArgument(f"{array} is a Zarr array: nothing else belongs in its directory")
     if not os.path.lexists(output):

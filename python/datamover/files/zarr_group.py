@@ -12,7 +12,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from datamover.errors import IoFailed, Unsupported
@@ -122,9 +122,9 @@ def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             return
 
 
-def array_around(path: str) -> str | None:
-    """Return the array that contains a path, or None. Raises the errors of `around`."""
-    return next((above for above, node in around(path) if node.get("node_type") == "array"), None)
+def array_among(nodes: Iterable[tuple[str, dict[str, Any]]]) -> str | None:
+    """Return the first array among the nodes that `around` yields; None if there is none."""
+    return next((place for place, node in nodes if node.get("node_type") == "array"), None)
 
 
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -44,10 +44,11 @@ def settled(output: str, options: MoveOptions) -> MoveOptions:
     is_integer = isinstance(said, (int, np.integer))
     if said is not None and not (is_integer and said in (2, 3)):
         raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
-    array = zarr_group.array_around(output)
+    nodes = list(zarr_group.around(output))
+    array = zarr_group.array_among(nodes)
     if array is not None:
         raise InvalidArgument(f"{array} is a Zarr array: nothing in it would be found")
-    group, node = next(zarr_group.around(output), ("", {}))
+    group, node = nodes[0] if nodes else ("", {})
     above = node.get("zarr_format") if node.get("node_type") == "group" else None
     if above in (2, 3) and said not in (None, above):
         raise InvalidArgument(
